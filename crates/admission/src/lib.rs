@@ -1,0 +1,1 @@
+//! Defaults and validation: pure functions on the API types.

@@ -1,0 +1,1 @@
+//! The types users write, their CRDs, names and quantities.

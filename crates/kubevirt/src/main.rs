@@ -1,0 +1,2 @@
+//! The one binary: its name decides which component it is.
+fn main() {}

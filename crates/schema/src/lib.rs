@@ -1,0 +1,1 @@
+//! Structural schemas: validate, default and prune raw JSON.

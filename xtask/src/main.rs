@@ -1,0 +1,2 @@
+//! Chores of contributors.
+fn main() {}
