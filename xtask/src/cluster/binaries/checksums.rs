@@ -1,0 +1,78 @@
+//! The checksums that make a folder of the cache whole: written last, checked before every use.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use ring::digest::{Context as Digest, SHA256};
+
+const FILE: &str = "SHA256SUMS";
+
+/// The SHA-256 of a file, in hex.
+pub fn of_file(path: &Path) -> Result<String> {
+    let mut file = fs::File::open(path).with_context(|| format!("open {}", path.display()))?;
+    let mut digest = Digest::new(&SHA256);
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex(digest.finish().as_ref())),
+            count => digest.update(&buffer[..count]),
+        }
+    }
+}
+
+/// The SHA-256 of bytes, in hex.
+pub fn of_bytes(bytes: &[u8]) -> String {
+    hex(ring::digest::digest(&SHA256, bytes).as_ref())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Writes the checksums of the files called `names` in `folder`, in the format of `sha256sum`.
+pub fn write<'a>(folder: &Path, names: impl Iterator<Item = &'a str>) -> Result<()> {
+    let lines: Result<String> =
+        names.map(|name| Ok(format!("{}  {name}\n", of_file(&folder.join(name))?))).collect();
+    Ok(fs::write(folder.join(FILE), lines?)?)
+}
+
+/// Checks that the files called `names` are in `folder` as they were written.
+pub fn check<'a>(folder: &Path, names: impl Iterator<Item = &'a str>) -> Result<()> {
+    let list = fs::read_to_string(folder.join(FILE)).with_context(|| format!("{FILE} is missing"))?;
+    for name in names {
+        let expected =
+            list.lines().filter_map(|line| line.split_once("  ")).find(|(_, listed)| *listed == name);
+        let (expected, _) = expected.with_context(|| format!("{name} has no checksum"))?;
+        ensure!(of_file(&folder.join(name))? == expected, "{name} has changed");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notices_what_is_missing_or_changed() {
+        let folder = std::env::temp_dir().join(format!("kubevirt-rs-sums-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("a"), "abc").unwrap();
+        let names = || ["a"].into_iter();
+        assert!(check(&folder, names()).is_err(), "no list yet");
+        write(&folder, names()).unwrap();
+        check(&folder, names()).unwrap();
+        assert!(check(&folder, ["a", "b"].into_iter()).is_err(), "not listed");
+        fs::write(folder.join("a"), "ab").unwrap();
+        assert!(check(&folder, names()).is_err(), "cut short");
+        fs::remove_file(folder.join("a")).unwrap();
+        assert!(check(&folder, names()).is_err(), "gone");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn knows_sha256() {
+        assert!(of_bytes(b"abc").starts_with("ba7816bf8f01cfea414140de5dae2223"));
+    }
+}

@@ -1,0 +1,3 @@
+//! Chores of contributors, as a library so that tests can start what they need themselves.
+
+pub mod cluster;
