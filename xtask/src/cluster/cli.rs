@@ -1,0 +1,94 @@
+//! The commands of `cargo xtask cluster`.
+
+use std::os::unix::process::CommandExt;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+
+use super::state::State;
+use super::{Cluster, Options, control_plane, processes};
+
+/// The arguments of `cargo xtask cluster`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// Which cluster; those of different names exist side by side.
+    #[arg(long, global = true, default_value = "default")]
+    name: String,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand, Debug)]
+enum Action {
+    /// Start the cluster; does nothing when it is up.
+    Up {
+        /// Start just etcd and the API server, which takes a few seconds.
+        #[arg(long)]
+        control_plane_only: bool,
+        /// How many nodes it has.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=9))]
+        nodes: u8,
+    },
+    /// End the cluster and remove everything of it but the cached programs.
+    Down,
+    /// Show what runs.
+    Status,
+    /// Run kubectl as the cluster's administrator.
+    Kubectl {
+        /// The arguments of kubectl.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+/// Does what the arguments say.
+pub fn run(arguments: Arguments) -> Result<()> {
+    let name = arguments.name;
+    match arguments.action {
+        Action::Up { control_plane_only, nodes } => {
+            let nodes = if control_plane_only { 0 } else { nodes };
+            let cluster = Cluster::up(&Options { name, nodes })?;
+            println!("export KUBECONFIG={}", cluster.kubeconfig().display());
+            Ok(())
+        }
+        Action::Down => {
+            let existed = Cluster::named(&name)?.down()?;
+            eprintln!(
+                "{}",
+                if existed { format!("cluster {name} is gone") } else { format!("no cluster {name}") }
+            );
+            Ok(())
+        }
+        Action::Status => status(&Cluster::named(&name)?),
+        Action::Kubectl { arguments } => {
+            let cluster = Cluster::named(&name)?;
+            let Some(_) = State::read(cluster.layout()) else { bail!("no cluster {name}") };
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            // Only comes back when kubectl could not be started.
+            Err(cluster.client().command(&arguments).exec()).context("run kubectl")
+        }
+    }
+}
+
+fn status(cluster: &Cluster) -> Result<()> {
+    let layout = cluster.layout();
+    let Some(state) = State::read(layout) else { bail!("no cluster {}", layout.name()) };
+    let missing = cluster.missing(&state)?;
+    println!("cluster    {}", layout.name());
+    println!("nodes      {}", state.nodes);
+    println!("server     https://127.0.0.1:{}", state.ports.api);
+    println!("kubeconfig {}", cluster.kubeconfig().display());
+    println!("kubectl    {}", cluster.client().program.display());
+    let running = processes::running(layout.root())?;
+    for component in control_plane::SMALLEST {
+        match running.iter().find(|process| process.is(component)) {
+            Some(process) => println!("{component:<28} runs, process {}", process.id),
+            None => println!("{component:<28} is gone, log {}", layout.log(component).display()),
+        }
+    }
+    match (state.complete, missing.is_empty()) {
+        (true, true) => Ok(()),
+        (false, _) => bail!("cluster {} did not come up to the end", layout.name()),
+        (true, false) => bail!("cluster {} is not whole", layout.name()),
+    }
+}
