@@ -1,12 +1,14 @@
 //! The commands of `cargo xtask cluster`.
 
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 
 use super::state::State;
-use super::{Cluster, Options, control_plane, processes};
+use super::{Cluster, Options, processes};
 
 /// The arguments of `cargo xtask cluster`.
 #[derive(Args, Debug)]
@@ -39,6 +41,33 @@ enum Action {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Load the images of an archive (OCI or Docker) on all nodes.
+    LoadImage {
+        /// The archive.
+        archive: PathBuf,
+    },
+    /// Work on one node.
+    Node {
+        #[command(subcommand)]
+        action: NodeAction,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+enum NodeAction {
+    /// End everything on the node at once, as a power cut would, and start it again.
+    Restart {
+        /// The node, such as node01.
+        node: String,
+    },
+    /// Run a command in the node's namespaces.
+    Exec {
+        /// The node, such as node01.
+        node: String,
+        /// The command.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        command: Vec<String>,
+    },
 }
 
 /// Does what the arguments say.
@@ -67,6 +96,16 @@ pub fn run(arguments: Arguments) -> Result<()> {
             // Only comes back when kubectl could not be started.
             Err(cluster.client().command(&arguments).exec()).context("run kubectl")
         }
+        Action::LoadImage { archive } => Cluster::named(&name)?.load_image(&archive),
+        Action::Node { action: NodeAction::Restart { node } } => {
+            Cluster::named(&name)?.restart_node(&node)?;
+            eprintln!("{node} is ready again");
+            Ok(())
+        }
+        Action::Node { action: NodeAction::Exec { node, command } } => {
+            let enter = Cluster::named(&name)?.enter_node(&node)?;
+            Err(Command::new(&enter[0]).args(&enter[1..]).args(command).exec()).context("run nsenter")
+        }
     }
 }
 
@@ -80,7 +119,7 @@ fn status(cluster: &Cluster) -> Result<()> {
     println!("kubeconfig {}", cluster.kubeconfig().display());
     println!("kubectl    {}", cluster.client().program.display());
     let running = processes::running(layout.root())?;
-    for component in control_plane::SMALLEST {
+    for component in &cluster.components(&state) {
         match running.iter().find(|process| process.is(component)) {
             Some(process) => println!("{component:<28} runs, process {}", process.id),
             None => println!("{component:<28} is gone, log {}", layout.log(component).display()),

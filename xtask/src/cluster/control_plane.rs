@@ -56,25 +56,30 @@ impl Place {
     }
 }
 
-/// Starts etcd and the API server and waits until the latter is ready.
-pub fn start_smallest(
-    layout: &Layout,
-    binaries: &Binaries,
-    place: Place,
-    kubectl: &Kubectl,
-) -> Result<Vec<Started>> {
+/// Starts etcd and the API server.
+pub fn start_smallest(layout: &Layout, binaries: &Binaries, place: Place) -> Result<Vec<Started>> {
     let run =
         |component: &str, recipe, arguments| start(layout, binaries, place, component, recipe, arguments);
-    let mut started = vec![
+    Ok(vec![
         run("etcd", &recipes::ETCD_SERVER, etcd(layout, place))?,
         run("kube-apiserver", &recipes::API_SERVER, api_server(layout, place))?,
-    ];
-    processes::wait_until(&mut started, "kube-apiserver", READY_WITHIN, || {
+    ])
+}
+
+/// Waits until the API server is ready.
+pub fn wait_until_ready(started: &mut [Started], kubectl: &Kubectl) -> Result<()> {
+    processes::wait_until(started, "kube-apiserver", READY_WITHIN, || {
         let answer = kubectl.run(&["get", "--raw", "/readyz"])?;
         ensure!(answer == "ok", "/readyz says {answer}");
         Ok(())
-    })?;
-    Ok(started)
+    })
+}
+
+/// Waits until the controllers have made what pods need.
+pub fn wait_for_controllers(started: &mut [Started], kubectl: &Kubectl) -> Result<()> {
+    processes::wait_until(started, "kube-controller-manager", READY_WITHIN, || {
+        kubectl.run(&["get", "serviceaccount/default", "configmap/kube-root-ca.crt"]).map(drop)
+    })
 }
 
 /// Starts the controllers; they end for lack of roles when the API server is not ready.

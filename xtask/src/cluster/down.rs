@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::layout::Layout;
-use super::{lock, processes};
+use super::{cgroups, lock, processes};
 
 /// Ends the cluster and removes all that belongs to it. Says whether there was anything.
 pub fn down(layout: &Layout) -> Result<bool> {
@@ -24,7 +24,8 @@ pub fn down(layout: &Layout) -> Result<bool> {
 /// Ends the cluster and empties its folder, which stays for the lock on it.
 pub fn clear(layout: &Layout) -> Result<()> {
     processes::stop(layout.root(), |_| true)?;
-    // The kernel gives mounts and namespaces of ended processes back a moment later.
+    // The kernel gives mounts and cgroups of ended processes back a moment later.
+    retry(|| cgroups::remove(layout)).context("remove cgroups")?;
     retry(|| empty(layout.root())).with_context(|| format!("empty {}", layout.root().display()))
 }
 

@@ -3,27 +3,36 @@
 //! Without nodes it is etcd and an API server on loopback, up within seconds and without root: enough for
 //! CRDs, admission and aggregated APIs. A webhook of the test is registered by URL (`https://127.0.0.1:…`);
 //! an aggregated API by a Service of type `ExternalName` that names `localhost`.
+//!
+//! With nodes it is a whole cluster in namespaces of its own, and needs root. The nodes share the machine's
+//! disk: [`layout::SHARED_MOUNT`] is the same folder on all of them.
 
 pub mod binaries;
 pub mod certs;
+pub mod cgroups;
 pub mod cli;
 pub mod control_plane;
 pub mod down;
+pub mod image;
 pub mod kubectl;
 pub mod layout;
 pub mod lock;
+pub mod network;
+pub mod node;
 pub mod processes;
 pub mod state;
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
 use binaries::{Binaries, recipes};
+use certs::Subject;
 use control_plane::Place;
 use kubectl::Kubectl;
-use layout::Layout;
+use layout::{Layout, Node};
 use state::{Ports, State};
 
 /// What to start.
@@ -59,10 +68,10 @@ impl Cluster {
     pub fn up(options: &Options) -> Result<Self> {
         let cluster = Self::named(&options.name)?;
         ensure!(options.nodes <= layout::MAX_NODES, "at most {} nodes", layout::MAX_NODES);
-        cluster.binaries.ensure(match options.nodes {
-            0 => recipes::FOR_CONTROL_PLANE,
-            _ => recipes::FOR_NODES,
-        })?;
+        match options.nodes {
+            0 => cluster.binaries.ensure(recipes::FOR_CONTROL_PLANE)?,
+            _ => cluster.prepare_for_nodes()?,
+        }
 
         let layout = &cluster.layout;
         let name = layout.name();
@@ -138,24 +147,138 @@ impl Cluster {
         }
     }
 
+    /// The nodes of the running cluster.
+    pub fn nodes(&self) -> Vec<Node> {
+        let count = State::read(&self.layout).map_or(0, |state| state.nodes);
+        (1..=count).map(|number| self.layout.node(number)).collect()
+    }
+
+    /// Loads the images of an archive (OCI or Docker) on all nodes.
+    pub fn load_image(&self, archive: &Path) -> Result<()> {
+        let nodes = self.nodes();
+        ensure!(!nodes.is_empty(), "cluster {} has no nodes", self.layout.name());
+        nodes.iter().try_for_each(|node| node::load_image(&self.layout, &self.binaries, node, archive))
+    }
+
+    /// Ends everything on a node at once, as a power cut would, and starts the node again.
+    pub fn restart_node(&self, name: &str) -> Result<()> {
+        let _lock = lock::folder(self.layout.root(), || {})?;
+        let node = self.node(name)?;
+        self.stop_processes_of(&node)?;
+        let hub = self.hub()?;
+        let mut started = node::boot(&self.layout, &self.binaries, hub, &node, &self.others(&node))?;
+        started.extend(node::join(&self.layout, &self.binaries, &node)?);
+        node::wait_until_ready(&mut started, &self.client(), &[node])
+    }
+
+    /// The beginning of a command that runs in the node `name`.
+    pub fn enter_node(&self, name: &str) -> Result<Vec<OsString>> {
+        node::enter(&self.layout, &self.node(name)?)
+    }
+
+    fn node(&self, name: &str) -> Result<Node> {
+        let node = self.nodes().into_iter().find(|node| node.name == name);
+        node.with_context(|| format!("cluster {} has no node {name}", self.layout.name()))
+    }
+
+    fn others(&self, node: &Node) -> Vec<Node> {
+        self.nodes().into_iter().filter(|other| other != node).collect()
+    }
+
+    fn stop_processes_of(&self, node: &Node) -> Result<()> {
+        let prefix = node.component("");
+        processes::stop(self.layout.root(), |process| process.component.starts_with(&prefix))
+    }
+
+    /// A process in the control plane's network.
+    fn hub(&self) -> Result<u32> {
+        let running = processes::running(self.layout.root())?;
+        let holder = running.iter().find(|process| process.is(network::HOLDER));
+        Ok(u32::try_from(holder.context("the cluster's network is gone")?.id)?)
+    }
+
+    fn prepare_for_nodes(&self) -> Result<()> {
+        ensure!(rustix::process::geteuid().is_root(), "nodes need root; --control-plane-only does not");
+        let folder = self.layout.root();
+        ensure!(
+            !node::init::hides(folder) && folder.as_os_str().len() < 90,
+            "{} cannot be seen from nodes or is too long: set KUBEVIRT_RS_CACHE to another folder",
+            folder.display()
+        );
+        binaries::host::ensure(&self.binaries)?;
+        self.binaries.ensure(recipes::FOR_NODES)?;
+        self.binaries.ensure_pause_image()
+    }
+
     fn start(&self, options: &Options) -> Result<()> {
         let layout = &self.layout;
         let ports = layout::free_ports(layout.name(), 3)?;
         let ports = Ports { api: ports[0], etcd: ports[1], etcd_peers: ports[2] };
         let mut state = State { nodes: options.nodes, ports, complete: false };
         state.write(layout)?;
-        certs::write(layout, &certs::control_plane())?;
-        let place = Place::Loopback(ports);
-        certs::write_kubeconfig(layout, "admin", &place.server())?;
-        control_plane::start_smallest(layout, &self.binaries, place, &self.client())?;
+        match options.nodes {
+            0 => self.start_control_plane(ports)?,
+            _ => self.start_with_nodes(ports)?,
+        }
         state.complete = true;
         state.write(layout)
     }
 
+    fn start_control_plane(&self, ports: Ports) -> Result<()> {
+        let place = Place::Loopback(ports);
+        certs::write(&self.layout, &certs::control_plane())?;
+        certs::write_kubeconfig(&self.layout, "admin", &place.server())?;
+        let mut started = control_plane::start_smallest(&self.layout, &self.binaries, place)?;
+        control_plane::wait_until_ready(&mut started, &self.client())
+    }
+
+    fn start_with_nodes(&self, ports: Ports) -> Result<()> {
+        let (layout, binaries, kubectl, nodes) = (&self.layout, &self.binaries, self.client(), self.nodes());
+        let hub = network::start_hub(layout)?;
+        let place = Place::Hub(hub.id());
+        let subjects: Vec<Subject> =
+            certs::control_plane().into_iter().chain(nodes.iter().flat_map(certs::node)).collect();
+        certs::write(layout, &subjects)?;
+        for subject in &subjects {
+            certs::write_kubeconfig(layout, &subject.file, &place.server())?;
+        }
+        certs::write_kubeconfig(layout, "admin", &Place::Loopback(ports).server())?;
+
+        // The API server takes its time; nodes do without it until they join.
+        let mut started = control_plane::start_smallest(layout, binaries, place)?;
+        started.extend(network::start_forwarders(layout, hub.id(), ports.api)?);
+        let id = hub.id();
+        started.push(hub);
+        for node in &nodes {
+            started.extend(node::boot(layout, binaries, id, node, &self.others(node))?);
+        }
+        control_plane::wait_until_ready(&mut started, &kubectl)?;
+        started.extend(control_plane::start_controllers(layout, binaries, place)?);
+        for node in &nodes {
+            started.extend(node::join(layout, binaries, node)?);
+        }
+        node::wait_until_ready(&mut started, &kubectl, &nodes)?;
+        control_plane::wait_for_controllers(&mut started, &kubectl)
+    }
+
+    /// The components that a cluster of this state has.
+    fn components(&self, state: &State) -> Vec<String> {
+        let mut components: Vec<&str> = control_plane::SMALLEST.to_vec();
+        if state.nodes > 0 {
+            components.extend(control_plane::CONTROLLERS);
+            components.extend([network::HOLDER, network::FORWARDER_OUTSIDE, network::FORWARDER_INSIDE]);
+        }
+        let of_node = |number| {
+            let node = self.layout.node(number);
+            node::COMPONENTS.iter().map(move |component| node.component(component))
+        };
+        components.into_iter().map(str::to_owned).chain((1..=state.nodes).flat_map(of_node)).collect()
+    }
+
     /// The components that a cluster of this state should have and that do not run.
-    fn missing(&self, _state: &State) -> Result<Vec<String>> {
+    fn missing(&self, state: &State) -> Result<Vec<String>> {
         let running = processes::running(self.layout.root())?;
-        let expected = control_plane::SMALLEST.iter().map(|&component| component.to_owned());
-        Ok(expected.filter(|component| !running.iter().any(|process| process.is(component))).collect())
+        let gone = |component: &String| !running.iter().any(|process| process.is(component));
+        Ok(self.components(state).into_iter().filter(gone).collect())
     }
 }

@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
 
 use super::layout::Layout;
+use super::{network, node};
 
 const CLUSTER: &str = "KUBEVIRT_RS_CLUSTER";
 const COMPONENT: &str = "KUBEVIRT_RS_COMPONENT";
@@ -112,13 +113,20 @@ pub struct Running {
     pub component: String,
     /// The file name of its program.
     pub program: String,
+    /// Whether it is the first process of a process namespace of its own.
+    pub is_first_in_namespace: bool,
     start_time: u64,
 }
 
 impl Running {
     /// Whether this is the component itself, and not a process that it started.
     pub fn is(&self, component: &str) -> bool {
-        self.component == component && component.rsplit('/').next() == Some(self.program.as_str())
+        self.component == component
+            && match component.rsplit('/').next() {
+                Some(node::INIT) => self.is_first_in_namespace,
+                Some(network::HOLDER | network::FORWARDER_OUTSIDE | network::FORWARDER_INSIDE) => true,
+                program => program == Some(&self.program),
+            }
     }
 
     /// Ends the process at once, unless its id belongs to another process by now.
@@ -151,7 +159,9 @@ pub fn running(root: &Path) -> Result<Vec<Running>> {
         let Some(component) = mark(&environment, root) else { continue };
         let program = fs::read_link(format!("/proc/{id}/exe")).unwrap_or_default();
         let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        found.push(Running { id, component, program, start_time });
+        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let is_first_in_namespace = parse_is_first(&status);
+        found.push(Running { id, component, program, is_first_in_namespace, start_time });
     }
     found.sort_by_key(|process| (process.start_time, process.id));
     Ok(found)
@@ -191,6 +201,12 @@ fn parse_start_time(stat: &str) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
+fn parse_is_first(status: &str) -> bool {
+    let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    let ids: Vec<&str> = ids.split_ascii_whitespace().collect();
+    ids.len() > 1 && ids.last() == Some(&"1")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,11 +234,21 @@ mod tests {
             id: 1,
             component: "node01/containerd".into(),
             program: program.into(),
+            is_first_in_namespace: false,
             start_time: 1,
         };
         assert!(process("containerd").is("node01/containerd"));
         assert!(!process("containerd-shim-runc-v2").is("node01/containerd"));
         assert!(!process("containerd").is("node02/containerd"));
+    }
+
+    #[test]
+    fn knows_the_first_process_of_a_namespace() {
+        for (status, first) in
+            [("NSpid:\t9\t1\n", true), ("NSpid:\t9\t12\n", false), ("NSpid:\t1\n", false), ("", false)]
+        {
+            assert_eq!(parse_is_first(&format!("Name:\tsh\n{status}Threads:\t1\n")), first, "{status}");
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The programs of Kubernetes, built once from package registries and kept in the cache.
 
 pub mod checksums;
+pub mod host;
+mod pause;
 pub mod recipes;
 
 use std::fs::{self, File};
@@ -11,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::lock;
-use recipes::{Kind, Recipe};
+use recipes::Recipe;
 
 /// The cache of built programs.
 #[derive(Clone, Debug)]
@@ -35,42 +37,63 @@ impl Binaries {
         self.folder(recipe).join(recipe.programs.first().map_or(recipe.name, |(program, _)| program))
     }
 
+    /// The archive of the image of pods' first containers.
+    pub fn pause_image(&self) -> PathBuf {
+        self.folder.join(pause::folder()).join(pause::ARCHIVE)
+    }
+
     /// Builds what is missing or broken; says what it does, since the first time takes minutes.
     pub fn ensure(&self, recipes: &[Recipe]) -> Result<()> {
         for (index, recipe) in recipes.iter().enumerate() {
-            if self.check(recipe).is_ok() {
-                continue;
-            }
-            fs::create_dir_all(&self.folder).with_context(|| format!("make {}", self.folder.display()))?;
-            let name = recipe.folder();
-            let waiting = || eprintln!("another process builds {name}, waiting for it");
-            let _lock = lock::file(&self.folder.join(format!("{name}.lock")), waiting)?;
-            // Another process may have built it meanwhile.
-            if let Err(reason) = self.check(recipe) {
-                if self.folder(recipe).exists() {
-                    eprintln!("the cached {name} is broken ({reason:#}), building it anew");
-                }
-                eprintln!("[{}/{}] building {name}, once", index + 1, recipes.len());
-                let begin = Instant::now();
-                self.build(recipe).with_context(|| format!("build {name}"))?;
-                eprintln!(
-                    "[{}/{}] built {name} in {} s",
-                    index + 1,
-                    recipes.len(),
-                    begin.elapsed().as_secs()
-                );
-            }
+            let programs: Vec<&str> = recipe.programs.iter().map(|(program, _)| *program).collect();
+            let title = format!("[{}/{}] ", index + 1, recipes.len());
+            self.ensure_folder(&recipe.folder(), &programs, &title, |aside, output| {
+                build(recipe, aside, output)
+            })?;
         }
         Ok(())
     }
 
-    fn check(&self, recipe: &Recipe) -> Result<()> {
-        checksums::check(&self.folder(recipe), recipe.programs.iter().map(|(program, _)| *program))
+    /// Builds the image of pods' first containers unless it is there.
+    pub fn ensure_pause_image(&self) -> Result<()> {
+        self.ensure_folder(&pause::folder(), &[pause::ARCHIVE], "", pause::build)
+    }
+
+    fn ensure_folder(
+        &self,
+        name: &str,
+        files: &[&str],
+        title: &str,
+        build: impl FnOnce(&Path, &Path) -> Result<()>,
+    ) -> Result<()> {
+        let place = self.folder.join(name);
+        if checksums::check(&place, files).is_ok() {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.folder).with_context(|| format!("make {}", self.folder.display()))?;
+        let waiting = || eprintln!("another process builds {name}, waiting for it");
+        let _lock = lock::file(&self.folder.join(format!("{name}.lock")), waiting)?;
+        // Another process may have built it meanwhile.
+        if let Err(reason) = checksums::check(&place, files) {
+            if place.exists() {
+                eprintln!("the cached {name} is broken ({reason:#}), building it anew");
+            }
+            eprintln!("{title}building {name}, once");
+            let begin = Instant::now();
+            self.build_aside(name, files, build).with_context(|| format!("build {name}"))?;
+            eprintln!("{title}built {name} in {} s", begin.elapsed().as_secs());
+        }
+        Ok(())
     }
 
     /// Builds in a folder aside, which takes its final name only when it is whole.
-    fn build(&self, recipe: &Recipe) -> Result<()> {
-        let asides = format!("{}.building.", recipe.folder());
+    fn build_aside(
+        &self,
+        name: &str,
+        files: &[&str],
+        build: impl FnOnce(&Path, &Path) -> Result<()>,
+    ) -> Result<()> {
+        let asides = format!("{name}.building.");
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
             if entry.file_name().to_string_lossy().starts_with(&asides) {
@@ -79,30 +102,36 @@ impl Binaries {
         }
         // A name of our own: a compiler that outlived its parent may still write to the last one.
         let aside = self.folder.join(format!("{asides}{}", std::process::id()));
-        let (source, output) = (aside.join("source"), aside.join("output"));
-        fs::create_dir_all(&source)?;
+        let output = aside.join("output");
         fs::create_dir_all(&output)?;
-        fs::write(source.join("go.mod"), recipe.go_mod(&their_go_mod(recipe, &source)?))?;
-
-        let mut go = go(&source);
-        go.args(recipe.build_arguments(&output.to_string_lossy()));
-        go.env("CGO_ENABLED", if recipe.needs_c() { "1" } else { "0" });
-        run_with_progress(&mut go, &aside.join("log"), &recipe.folder())?;
-
-        for (program, package) in recipe.programs {
-            // Go names a program after the last part of its package that is not a version.
-            let built = recipe.module.to_owned() + package;
-            let built = built.rsplit('/').find(|part| !is_major_version(part)).unwrap_or(program);
-            if built != *program {
-                fs::rename(output.join(built), output.join(program))?;
-            }
-        }
-        checksums::write(&output, recipe.programs.iter().map(|(program, _)| *program))?;
-        let place = self.folder(recipe);
-        remove(&place)?;
-        fs::rename(&output, &place)?;
-        remove(&aside)
+        let built = build(&aside, &output).and_then(|()| {
+            checksums::write(&output, files)?;
+            let place = self.folder.join(name);
+            remove(&place)?;
+            Ok(fs::rename(&output, &place)?)
+        });
+        remove(&aside)?;
+        built
     }
+}
+
+fn build(recipe: &Recipe, aside: &Path, output: &Path) -> Result<()> {
+    let source = aside.join("source");
+    fs::create_dir_all(&source)?;
+    fs::write(source.join("go.mod"), recipe.go_mod(&their_go_mod(recipe, &source)?))?;
+    let mut go = go(&source);
+    go.args(recipe.build_arguments(&output.to_string_lossy()));
+    go.env("CGO_ENABLED", if recipe.needs_c() { "1" } else { "0" });
+    run_with_progress(&mut go, &aside.join("log"), &recipe.folder())?;
+    for (program, package) in recipe.programs {
+        // Go names a program after the last part of its package that is not a version.
+        let built = recipe.module.to_owned() + package;
+        let built = built.rsplit('/').find(|part| !is_major_version(part)).unwrap_or(program);
+        if built != *program {
+            fs::rename(output.join(built), output.join(program))?;
+        }
+    }
+    Ok(())
 }
 
 fn is_major_version(part: &str) -> bool {
@@ -164,69 +193,6 @@ fn run_with_progress(command: &mut Command, log: &Path, name: &str) -> Result<()
     Ok(())
 }
 
-/// The machine's own programs that nodes need, and the Debian packages that have them.
-const HOST_PROGRAMS: &[(&str, &str)] = &[
-    ("ip", "iproute2"),
-    ("nft", "nftables"),
-    ("iptables", "iptables"),
-    ("conntrack", "conntrack"),
-    ("ethtool", "ethtool"),
-    ("socat", "socat"),
-    ("unshare", "util-linux"),
-    ("nsenter", "util-linux"),
-    ("mount", "mount"),
-];
-/// What the build of the container runtime needs.
-const BUILD_FILES: &[(&str, &str)] =
-    &[("pkg-config", "pkg-config"), ("cc", "gcc"), ("/usr/include/seccomp.h", "libseccomp-dev")];
-
-/// Installs what the nodes need of the machine itself, or says what is missing where it cannot.
-pub fn ensure_host_programs(binaries: &Binaries) -> Result<()> {
-    let runc = recipes::FOR_NODES.iter().filter(|recipe| recipe.kind == Kind::Runc);
-    let to_build = if runc.clone().all(|recipe| binaries.check(recipe).is_ok()) { &[] } else { BUILD_FILES };
-    let mut packages: Vec<&str> = HOST_PROGRAMS
-        .iter()
-        .chain(to_build)
-        .filter(|(file, _)| !is_there(file))
-        .map(|(_, package)| *package)
-        .collect();
-    packages.sort_unstable();
-    packages.dedup();
-    if packages.is_empty() {
-        return Ok(());
-    }
-    ensure!(is_there("apt-get"), "missing on this machine: {}", packages.join(", "));
-    eprintln!("installing {}", packages.join(", "));
-    fs::create_dir_all(&binaries.folder)?;
-    let _lock = lock::file(&binaries.folder.join("apt.lock"), || {})?;
-    let apt = |arguments: &[&str]| -> Result<bool> {
-        let output = Command::new("apt-get")
-            .args(arguments)
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .stdin(Stdio::null())
-            .output()
-            .context("run apt-get")?;
-        if !output.status.success() {
-            eprintln!("{}", String::from_utf8_lossy(&output.stderr).trim_end());
-        }
-        Ok(output.status.success())
-    };
-    // Mirrors turn bursts away for a while.
-    for pause in [5, 20, 60, 0] {
-        let install = [&["install", "--yes", "--no-install-recommends"], packages.as_slice()].concat();
-        if apt(&["update"])? && apt(&install)? {
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_secs(pause));
-    }
-    bail!("could not install {}", packages.join(", "))
-}
-
-fn is_there(file: &str) -> bool {
-    let folders = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-    folders.split(':').any(|folder| Path::new(folder).join(file).exists())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,12 +202,5 @@ mod tests {
         for (part, version) in [("v3", true), ("v12", true), ("v", false), ("virt", false), ("etcd", false)] {
             assert_eq!(is_major_version(part), version, "{part}");
         }
-    }
-
-    #[test]
-    fn looks_for_programs_and_files() {
-        assert!(is_there("sh"));
-        assert!(is_there("/proc/self/stat"));
-        assert!(!is_there("no-such-program"));
     }
 }
