@@ -1,9 +1,10 @@
 //! Container images without a registry: a folder packed as an OCI archive.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
+use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tar::{Builder, Header, HeaderMode};
 
@@ -45,6 +46,28 @@ pub fn pack(root: &Path, reference: &str, config: &Value, output: &Path) -> Resu
     archive.into_inner()?.sync_all().context("write image")
 }
 
+/// Compiles a Rust program without dependencies, links it statically and packs it as the image `reference`,
+/// which holds nothing else and runs it. `aside` is a folder for files on the way.
+pub fn pack_program(name: &str, source: &str, reference: &str, aside: &Path, output: &Path) -> Result<()> {
+    let (file, root) = (aside.join(format!("{name}.rs")), aside.join("root"));
+    fs::create_dir_all(&root)?;
+    fs::write(&file, source)?;
+    let rustc = Command::new("rustc")
+        .args([
+            "--edition=2024",
+            "-O",
+            "-Ctarget-feature=+crt-static",
+            "-Cpanic=abort",
+            "-Cstrip=symbols",
+            "-o",
+        ])
+        .args([&root.join(name), &file])
+        .output()
+        .context("run rustc")?;
+    ensure!(rustc.status.success(), "rustc: {}", String::from_utf8_lossy(&rustc.stderr));
+    pack(&root, reference, &json!({"Entrypoint": [format!("/{name}")]}), output)
+}
+
 fn append(archive: &mut Builder<File>, path: &str, bytes: &[u8]) -> Result<()> {
     let mut header = Header::new_ustar();
     header.set_size(u64::try_from(bytes.len())?);
@@ -78,8 +101,8 @@ mod tests {
     fn an_archive_holds_what_its_index_names() {
         let folder = std::env::temp_dir().join(format!("kubevirt-rs-image-{}", std::process::id()));
         let root = folder.join("root");
-        std::fs::create_dir_all(&root).unwrap();
-        std::fs::write(root.join("pause"), "program").unwrap();
+        fs::create_dir_all(&root).unwrap();
+        fs::write(root.join("pause"), "program").unwrap();
         let output = folder.join("image.tar");
         pack(&root, "localhost/pause:1", &json!({"Entrypoint": ["/pause"]}), &output).unwrap();
 
@@ -103,6 +126,6 @@ mod tests {
         assert_eq!(config["config"]["Entrypoint"][0], "/pause");
         let layer = blob(&manifest["layers"][0]);
         assert_eq!(config["rootfs"]["diff_ids"][0], digest(&layer));
-        std::fs::remove_dir_all(folder).unwrap();
+        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -164,11 +164,12 @@ impl Cluster {
     pub fn restart_node(&self, name: &str) -> Result<()> {
         let _lock = lock::folder(self.layout.root(), || {})?;
         let node = self.node(name)?;
+        let last_word = node::last_word(&self.client(), &node)?;
         self.stop_processes_of(&node)?;
         let hub = self.hub()?;
         let mut started = node::boot(&self.layout, &self.binaries, hub, &node, &self.others(&node))?;
         started.extend(node::join(&self.layout, &self.binaries, &node)?);
-        node::wait_until_ready(&mut started, &self.client(), &[node])
+        node::wait_until_ready(&mut started, &self.client(), &node, &last_word)
     }
 
     /// The beginning of a command that runs in the node `name`.
@@ -257,7 +258,9 @@ impl Cluster {
         for node in &nodes {
             started.extend(node::join(layout, binaries, node)?);
         }
-        node::wait_until_ready(&mut started, &kubectl, &nodes)?;
+        for node in &nodes {
+            node::wait_until_ready(&mut started, &kubectl, node, "")?;
+        }
         control_plane::wait_for_controllers(&mut started, &kubectl)
     }
 

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ pub fn ensure_own_network(process: u32) -> Result<()> {
 fn hub_lines() -> Vec<String> {
     vec![
         "link set lo up".into(),
-        "link add br0 type bridge".into(),
+        format!("link add br0 address {} type bridge", hardware_address(HUB)),
         format!("address add {HUB}/24 dev br0"),
         "link set br0 up".into(),
     ]
@@ -78,7 +79,11 @@ fn hub_lines() -> Vec<String> {
 
 fn cable_lines(inside: u32, node: &Node) -> Vec<String> {
     vec![
-        format!("link add {} type veth peer name eth0 netns {inside}", node.name),
+        format!(
+            "link add {} type veth peer name eth0 address {} netns {inside}",
+            node.name,
+            hardware_address(node.address())
+        ),
         format!("link set {} master br0 up", node.name),
         format!("route replace {} via {}", node.pod_network(), node.address()),
     ]
@@ -95,6 +100,13 @@ fn node_lines(node: &Node, others: &[Node]) -> Vec<String> {
         others.iter().map(|other| format!("route add {} via {}", other.pod_network(), other.address())),
     );
     lines
+}
+
+/// Made from the address, so that what others remember of a node is right after it restarted; a bridge would
+/// otherwise take one from its cables and change it with them.
+fn hardware_address(address: Ipv4Addr) -> String {
+    let [a, b, c, d] = address.octets();
+    format!("02:00:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
 }
 
 /// Runs lines of `ip` in the network namespace of a process.
@@ -135,7 +147,7 @@ mod tests {
     fn the_hub_knows_the_way_to_every_pod() {
         let layout = Layout::new(Path::new("/c"), "x").unwrap();
         let lines = cable_lines(42, &layout.node(2));
-        assert_eq!(lines[0], "link add node02 type veth peer name eth0 netns 42");
+        assert_eq!(lines[0], "link add node02 type veth peer name eth0 address 02:00:0a:c7:00:0c netns 42");
         assert_eq!(lines[2], "route replace 10.200.2.0/24 via 10.199.0.12");
     }
 }

@@ -92,21 +92,23 @@ fn apart_from_settings(node: &Node) -> Vec<OsString> {
     ["unshare", "--mount", "--propagation=unchanged", "sh", "-c", &script, "sh"].map(OsString::from).to_vec()
 }
 
-/// Waits until the nodes are ready, and lets pods ask for local storage on them.
-pub fn wait_until_ready(started: &mut [Started], kubectl: &Kubectl, nodes: &[Node]) -> Result<()> {
-    for node in nodes {
-        let kubelet = node.component("kubelet");
-        processes::wait_until(started, &kubelet, READY_WITHIN, || {
-            let path = r#"jsonpath={.status.conditions[?(@.type=="Ready")]['status','message']}"#;
-            let condition = kubectl.run(&["get", "node", &node.name, "--output", path])?;
-            ensure!(condition.starts_with("True"), "node {} is not ready: {condition}", node.name);
-            Ok(())
-        })?;
-        let amount = format!(r#"{{"ephemeral-storage": "{EPHEMERAL_STORAGE}"}}"#);
-        let patch = format!(r#"{{"status": {{"capacity": {amount}, "allocatable": {amount}}}}}"#);
-        kubectl.run(&["patch", "node", &node.name, "--subresource=status", "--patch", &patch])?;
-    }
-    Ok(())
+/// Waits until the kubelet of the node says that it is ready, and lets pods ask for local storage on it.
+/// `since` is the kubelet's last word before it was restarted, see [`last_word`].
+pub fn wait_until_ready(started: &mut [Started], kubectl: &Kubectl, node: &Node, since: &str) -> Result<()> {
+    processes::wait_until(started, &node.component("kubelet"), READY_WITHIN, || {
+        let word = last_word(kubectl, node)?;
+        ensure!(word != since && word.starts_with("True"), "node {} is not ready: {word}", node.name);
+        Ok(())
+    })?;
+    let amount = format!(r#"{{"ephemeral-storage": "{EPHEMERAL_STORAGE}"}}"#);
+    let patch = format!(r#"{{"status": {{"capacity": {amount}, "allocatable": {amount}}}}}"#);
+    kubectl.run(&["patch", "node", &node.name, "--subresource=status", "--patch", &patch]).map(drop)
+}
+
+/// Whether the node is ready, when its kubelet said so, and why.
+pub fn last_word(kubectl: &Kubectl, node: &Node) -> Result<String> {
+    let path = r#"jsonpath={.status.conditions[?(@.type=="Ready")]['status','lastHeartbeatTime','message']}"#;
+    kubectl.run(&["get", "node", &node.name, "--output", path])
 }
 
 /// Imports the images of an archive.

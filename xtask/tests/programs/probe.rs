@@ -1,0 +1,29 @@
+//! What the pods of the cluster's tests run: `serve PORT TEXT`, `get ADDRESS`, `write FILE TEXT`, `read FILE`.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["serve", port, text] => {
+            let listener = TcpListener::bind(format!("0.0.0.0:{port}")).unwrap();
+            println!("serving {text}");
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 1024]);
+                let _ = write!(stream, "HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len());
+            }
+        }
+        ["get", address] => {
+            let mut stream = TcpStream::connect(address).unwrap();
+            write!(stream, "GET / HTTP/1.0\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            print!("{}", answer.rsplit("\r\n").next().unwrap());
+        }
+        ["write", file, text] => std::fs::write(file, text).unwrap(),
+        ["read", file] => print!("{}", std::fs::read_to_string(file).unwrap()),
+        other => panic!("{other:?}"),
+    }
+}
