@@ -28,7 +28,7 @@ enum Action {
         #[arg(long)]
         control_plane_only: bool,
         /// How many nodes it has.
-        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=9))]
+        #[arg(long, default_value_t = 1, conflicts_with = "control_plane_only", value_parser = clap::value_parser!(u8).range(1..=9))]
         nodes: u8,
     },
     /// End the cluster and remove everything of it but the cached programs.

@@ -24,8 +24,7 @@ pub fn file(path: &Path, waiting: impl FnOnce()) -> Result<Lock> {
 pub fn folder(path: &Path, waiting: impl FnOnce()) -> Result<Lock> {
     let mut waiting = Some(waiting);
     loop {
-        fs::create_dir_all(path).with_context(|| format!("make {}", path.display()))?;
-        let folder = match File::open(path) {
+        let folder = match fs::create_dir_all(path).and_then(|()| File::open(path)) {
             Ok(folder) => folder,
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => return Err(error).with_context(|| format!("open {}", path.display())),

@@ -38,7 +38,7 @@ impl Started {
 
     fn still_runs(&mut self) -> Result<()> {
         if let Some(status) = self.child.try_wait()? {
-            bail!("{} ended by itself ({status}). The end of {}", self.component, log_tail(&self.log));
+            bail!("{} ended by itself ({status}). {}", self.component, log_tail(&self.log));
         }
         Ok(())
     }
@@ -85,9 +85,9 @@ pub fn wait_until(
         if begin.elapsed() > limit {
             let log = started.iter().find(|one| one.component == blamed).map(|one| log_tail(&one.log));
             bail!(
-                "{blamed} is not ready after {} s: {missing:#}. The end of {}",
+                "{blamed} is not ready after {} s: {missing:#}. {}",
                 limit.as_secs(),
-                log.unwrap_or_else(|| "its log is missing".into())
+                log.unwrap_or_else(|| "It was not started.".into())
             );
         }
         std::thread::sleep(PAUSE);
@@ -96,7 +96,7 @@ pub fn wait_until(
 
 fn log_tail(path: &Path) -> String {
     let text = fs::read(path).unwrap_or_default();
-    format!("{}:\n{}", path.display(), last_lines(&String::from_utf8_lossy(&text), LOG_LINES))
+    format!("The end of its log:\n{}", last_lines(&String::from_utf8_lossy(&text), LOG_LINES))
 }
 
 fn last_lines(text: &str, count: usize) -> String {
@@ -141,9 +141,18 @@ impl Running {
                 }
             }
         }
-        // Only tells something when it was a child of ours; otherwise another parent collects it.
-        let _ = waitpid(Some(pid), WaitOptions::NOHANG);
         Ok(())
+    }
+
+    /// Collects the ended process if it was a child of ours; otherwise another parent does.
+    fn collect(&self) {
+        let begin = Instant::now();
+        let Some(pid) = Pid::from_raw(self.id) else { return };
+        while let Ok(None) = waitpid(Some(pid), WaitOptions::NOHANG)
+            && begin.elapsed() < Duration::from_secs(5)
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -170,13 +179,20 @@ pub fn running(root: &Path) -> Result<Vec<Running>> {
 /// Ends all processes that carry the cluster's mark and that `which` picks, and waits until they are gone.
 pub fn stop(root: &Path, which: impl Fn(&Running) -> bool) -> Result<()> {
     let begin = Instant::now();
+    let mut ended: Vec<Running> = Vec::new();
     loop {
         let left: Vec<Running> = running(root)?.into_iter().filter(&which).collect();
         if left.is_empty() {
+            ended.iter().for_each(Running::collect);
             return Ok(());
         }
         ensure!(begin.elapsed() < Duration::from_secs(20), "processes that do not end: {left:?}");
-        left.iter().try_for_each(Running::kill)?;
+        for process in left {
+            process.kill()?;
+            if !ended.contains(&process) {
+                ended.push(process);
+            }
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -269,6 +285,7 @@ mod tests {
 
         stop(layout.root(), |process| process.is("sleep")).unwrap();
         assert!(running(layout.root()).unwrap().is_empty());
+        assert_eq!(start_time(id), None, "collected as well");
         fs::remove_dir_all(cache).unwrap();
     }
 

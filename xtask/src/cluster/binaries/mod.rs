@@ -1,6 +1,7 @@
 //! The programs of Kubernetes, built once from package registries and kept in the cache.
 
 pub mod checksums;
+mod go;
 pub mod host;
 mod pause;
 pub mod recipes;
@@ -48,10 +49,19 @@ impl Binaries {
             let programs: Vec<&str> = recipe.programs.iter().map(|(program, _)| *program).collect();
             let title = format!("[{}/{}] ", index + 1, recipes.len());
             self.ensure_folder(&recipe.folder(), &programs, &title, |aside, output| {
-                build(recipe, aside, output)
+                build(recipe, &self.go()?, aside, output)
             })?;
         }
         Ok(())
+    }
+
+    /// The path of a Go that will do, installed where need be.
+    fn go(&self) -> Result<PathBuf> {
+        if go::is_on_this_machine() {
+            return Ok("go".into());
+        }
+        self.ensure_folder(&go::folder(), &[go::PROGRAM], "", go::install)?;
+        Ok(self.folder.join(go::folder()).join(go::PROGRAM))
     }
 
     /// Builds the image of pods' first containers unless it is there.
@@ -115,11 +125,11 @@ impl Binaries {
     }
 }
 
-fn build(recipe: &Recipe, aside: &Path, output: &Path) -> Result<()> {
+fn build(recipe: &Recipe, go: &Path, aside: &Path, output: &Path) -> Result<()> {
     let source = aside.join("source");
     fs::create_dir_all(&source)?;
-    fs::write(source.join("go.mod"), recipe.go_mod(&their_go_mod(recipe, &source)?))?;
-    let mut go = go(&source);
+    fs::write(source.join("go.mod"), recipe.go_mod(&their_go_mod(recipe, go, &source)?))?;
+    let mut go = go_in(&source, go);
     go.args(recipe.build_arguments(&output.to_string_lossy()));
     go.env("CGO_ENABLED", if recipe.needs_c() { "1" } else { "0" });
     run_with_progress(&mut go, &aside.join("log"), &recipe.folder())?;
@@ -148,15 +158,15 @@ fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-fn go(folder: &Path) -> Command {
-    let mut go = Command::new("go");
+fn go_in(folder: &Path, go: &Path) -> Command {
+    let mut go = Command::new(go);
     go.current_dir(folder).env("GOWORK", "off").stdin(Stdio::null());
     go
 }
 
 /// The module's own `go.mod`.
-fn their_go_mod(recipe: &Recipe, folder: &Path) -> Result<String> {
-    let output = go(folder)
+fn their_go_mod(recipe: &Recipe, go: &Path, folder: &Path) -> Result<String> {
+    let output = go_in(folder, go)
         .args(["mod", "download", "-json", &format!("{}@{}", recipe.module, recipe.version)])
         .output()
         .context(
