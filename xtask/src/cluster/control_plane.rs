@@ -18,7 +18,7 @@ pub const SMALLEST: &[&str] = &["etcd", "kube-apiserver"];
 /// What nodes need besides.
 pub const CONTROLLERS: &[&str] = &["kube-controller-manager", "kube-scheduler"];
 
-const READY_WITHIN: Duration = Duration::from_secs(60);
+const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// Where a control plane listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,6 +28,12 @@ const BUILD_FILES: &[(&str, &str)] =
 
 /// Installs what the nodes need of the machine itself, or says what is missing where it cannot.
 pub fn ensure(binaries: &Binaries) -> Result<()> {
+    // Without it, answers between pods of one node do not come from the Service that was asked.
+    if !Path::new("/proc/sys/net/bridge").exists()
+        && Command::new("modprobe").arg("br_netfilter").status().is_err()
+    {
+        eprintln!("br_netfilter is missing: Services will not work between pods of one node");
+    }
     let to_build = if binaries.program(&recipes::CONTAINER_RUNTIME).exists() { &[] } else { BUILD_FILES };
     let mut packages: Vec<&str> = HOST_PROGRAMS
         .iter()

@@ -17,8 +17,8 @@ use super::layout::{Layout, Node};
 use super::processes::{self, Started};
 use super::{cgroups, network};
 
-const STARTS_WITHIN: Duration = Duration::from_secs(20);
-const READY_WITHIN: Duration = Duration::from_secs(60);
+const STARTS_WITHIN: Duration = Duration::from_secs(60);
+const READY_WITHIN: Duration = Duration::from_secs(120);
 /// What a node says it has of local storage, which the kubelet does not measure here.
 const EPHEMERAL_STORAGE: &str = "20Gi";
 
