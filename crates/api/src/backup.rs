@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
+use crate::crd::checked_conditions;
 use crate::duration::Duration;
 use crate::kind::kind;
 use crate::open_enum::open_enum;
@@ -44,6 +45,14 @@ pub struct BackupVolumeInfo {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    { "rule": "self == oldSelf", "message": "the specification cannot be changed" },
+    { "rule": "has(self.pvcName) && self.pvcName != \"\"", "message": "pvcName is required" },
+    {
+        "rule": "!has(self.mode) || self.mode != 'Pull' || (has(self.tokenSecretRef) && self.tokenSecretRef != \"\")",
+        "message": "tokenSecretRef is required in Pull mode",
+    },
+]))]
 pub struct VirtualMachineBackupSpec {
     /// A VirtualMachine, or a VirtualMachineBackupTracker for incremental backups, in the same namespace.
     #[schemars(extend("x-kubernetes-validations" = [{"rule": r#"has(self.apiGroup)"#, "message": "apiGroup is required"}, {"rule": r#"!has(self.apiGroup) || self.apiGroup == 'kubevirt.io' || self.apiGroup == 'backup.kubevirt.io'"#, "message": "apiGroup must be kubevirt.io or backup.kubevirt.io"}, {"rule": r#"!has(self.apiGroup) || (self.apiGroup == 'kubevirt.io' && self.kind == 'VirtualMachine') || (self.apiGroup == 'backup.kubevirt.io' && self.kind == 'VirtualMachineBackupTracker')"#, "message": "kind must be VirtualMachine of kubevirt.io or VirtualMachineBackupTracker of backup.kubevirt.io"}, {"rule": r#"self.name != ''"#, "message": "name is required"}]))]
@@ -72,6 +81,8 @@ pub struct VirtualMachineBackupStatus {
     pub type_: Option<BackupType>,
     /// Progressing, Complete, Failed and Quiesced conditions, one per type.
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    #[serde(default)]
+    #[schemars(schema_with = "checked_conditions")]
     pub conditions: Option<Vec<v1::Condition>>,
     /// Checkpoint made by this backup, which a later incremental one can start from.
     pub checkpoint_name: Option<String>,
@@ -88,6 +99,9 @@ pub struct VirtualMachineBackupStatus {
 /// Parameters of a tracker, fixed at creation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    { "rule": "self == oldSelf", "message": "the specification cannot be changed" },
+]))]
 pub struct VirtualMachineBackupTrackerSpec {
     /// The VirtualMachine (API group kubevirt.io) to follow, in the same namespace.
     #[schemars(extend("x-kubernetes-validations" = [{"rule": r#"has(self.apiGroup) && self.apiGroup == 'kubevirt.io'"#, "message": "apiGroup must be kubevirt.io"}, {"rule": r#"self.kind == 'VirtualMachine'"#, "message": "kind must be VirtualMachine"}, {"rule": r#"self.name != ''"#, "message": "name is required"}]))]

@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::crd::plain_integer;
 use crate::kind::kind;
 use crate::vmi::cpu::{Numa, Realtime};
 use crate::vmi::disks::{DiskIoThreads, IoThreadsPolicy};
@@ -89,8 +88,7 @@ pub struct MemoryInstancetype {
     pub hugepages: Option<Hugepages>,
     /// Percentage, 0 to 100, left out of the pod's memory request; 0 if unset, and high values risk OOM
     /// kills.
-    #[schemars(schema_with = "plain_integer")]
-    #[schemars(extend("minimum" = 0, "maximum" = 100))]
+    #[schemars(extend("format" = null, "minimum" = 0, "maximum" = 100))]
     pub overcommit_percent: Option<i64>,
     /// Most memory hotplug can reach; must be at least `guest`.
     pub max_guest: Option<Quantity>,

@@ -16,6 +16,7 @@ pub mod kubevirt;
 pub mod migration;
 pub mod migration_policy;
 pub mod names;
+mod null;
 mod open_enum;
 pub mod plugin;
 pub mod pool;

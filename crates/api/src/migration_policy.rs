@@ -55,4 +55,5 @@ pub struct PolicySelectors {
 /// Observed state of a policy; has no fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("nullable" = true))]
 pub struct MigrationPolicyStatus {}

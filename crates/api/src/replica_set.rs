@@ -35,6 +35,7 @@ pub struct VirtualMachineInstanceReplicaSetSpec {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("nullable" = true))]
 pub struct VirtualMachineInstanceReplicaSetStatus {
     /// Instances that exist and are not terminating.
     pub replicas: Option<i32>,

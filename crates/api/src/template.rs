@@ -102,5 +102,6 @@ pub struct VirtualMachineTemplateRequestStatus {
     /// `Ready` is True once the template exists; `Progressing` tells whether work is under way.
     pub conditions: Option<Vec<v1::Condition>>,
     /// The template that was created, in the request's namespace.
+    #[schemars(extend("x-kubernetes-map-type" = null))]
     pub template_ref: Option<LocalObjectReference>,
 }

@@ -117,9 +117,11 @@ fn unwrap_optional(object: &mut Map<String, Value>) {
     }
 }
 
-/// Drops what only `schemars` says: titles, formats that an API server does not know.
+/// Drops what only `schemars` says: titles, formats that an API server does not know, and keywords set to
+/// null, by which a field takes back what its type says.
 fn tidy(object: &mut Map<String, Value>) {
     object.remove("title");
+    object.retain(|_, value| !value.is_null());
     let known = |format: &Value| matches!(format.as_str(), Some("int32" | "int64" | "date-time" | "byte"));
     if object.get("format").is_some_and(|format| !known(format)) {
         object.remove("format");

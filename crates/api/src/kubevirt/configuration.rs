@@ -8,7 +8,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::crd::plain_integer;
 use crate::kubevirt::devices::{MediatedDevicesConfiguration, PermittedHostDevices};
 use crate::kubevirt::migrations::MigrationConfiguration;
 use crate::kubevirt::network::{NetworkConfiguration, ResourceRequirementsWithoutClaims};
@@ -68,7 +67,7 @@ pub struct KubeVirtConfiguration {
     #[serde(rename = "obsoleteCPUModels")]
     pub obsolete_cpu_models: Option<BTreeMap<String, bool>>,
     /// Most VMs a node can run, set through its KVM device count; 1000 if unset.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub virtual_machine_instances_per_node: Option<i64>,
     /// Client settings of virt-api, applied without a restart.
     pub api_configuration: Option<ReloadableComponentConfiguration>,
@@ -135,21 +134,20 @@ pub struct DeveloperConfiguration {
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub disabled_feature_gates: Option<Vec<String>>,
     /// Percent by which a PVC may fall short of the disk size asked for, 0 to 100; 10 if unset.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub pvc_tolerate_less_space_up_to_percent: Option<i64>,
     /// Bytes kept free on a PVC when a disk image is created on it; 131072 if unset.
     #[serde(rename = "minimumReservePVCBytes")]
     pub minimum_reserve_pvc_bytes: Option<i64>,
     /// Guest memory as a percent of pod memory, at least 10; 100 if unset, above it risks OOM kills.
-    #[schemars(schema_with = "plain_integer")]
-    #[schemars(extend("minimum" = 10))]
+    #[schemars(extend("format" = null, "minimum" = 10))]
     pub memory_overcommit: Option<i64>,
     /// Node labels every VM must match in addition to its own selector; none if unset.
     pub node_selectors: Option<BTreeMap<String, String>>,
     /// Run VMs in slow software emulation on nodes without hardware virtualization; false if unset.
     pub use_emulation: Option<bool>,
     /// vCPUs sharing one requested physical CPU; 10 if unset, ignored for dedicated CPUs.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub cpu_allocation_ratio: Option<i64>,
     /// TSC frequency in Hz taken as the cluster's lowest; detected from the nodes if unset.
     #[serde(rename = "minimumClusterTSCFrequency")]
@@ -177,24 +175,25 @@ pub struct DiskVerification {
 pub struct LogVerbosity {
     /// Log level of virt-api; 2 if unset.
     #[serde(rename = "virtAPI")]
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub virt_api: Option<i64>,
     /// Log level of virt-controller; 2 if unset.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub virt_controller: Option<i64>,
     /// Log level of virt-handler; 2 if unset.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub virt_handler: Option<i64>,
     /// Log level of virt-launcher pods; 2 if unset.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub virt_launcher: Option<i64>,
     /// Log level of virt-operator; 2 if unset.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub virt_operator: Option<i64>,
     /// Log level of the controller that coordinates migrations between clusters.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub virt_synchronization_controller: Option<i64>,
     /// Log level by node name, replacing the component levels on that node.
+    #[schemars(extend("additionalProperties" = { "type": "integer" }))]
     pub node_verbosity: Option<BTreeMap<String, i64>>,
 }
 
@@ -290,7 +289,7 @@ pub struct TokenBucketRateLimiter {
     /// Sustained requests per second; components default to 200, virt-handler to 50.
     pub qps: f64,
     /// Requests that may be sent at once above the rate; components default to 400, virt-handler to 100.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub burst: i64,
 }
 

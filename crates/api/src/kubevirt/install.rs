@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::crd::plain_integer;
 use crate::duration::Duration;
 use crate::open_enum::open_enum;
 
@@ -20,7 +19,7 @@ pub struct WorkloadUpdateStrategy {
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub workload_update_methods: Option<Vec<WorkloadUpdateMethod>>,
     /// VMs evicted per batch; 10 if unset.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub batch_eviction_size: Option<i64>,
     /// Pause between eviction batches, such as 2m; one minute if unset.
     pub batch_eviction_interval: Option<Duration>,
@@ -72,7 +71,7 @@ pub struct ComponentConfig {
     pub node_placement: Option<NodePlacement>,
     /// Copies of each control plane component; 2 if unset, and setting it stops virt-api scaling with
     /// nodes.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub replicas: Option<i64>,
 }
 

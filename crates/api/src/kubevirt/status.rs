@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::condition::Condition;
-use crate::crd::plain_integer;
 use crate::open_enum::open_enum;
 
 /// Observed state of the KubeVirt installation.
@@ -38,7 +37,7 @@ pub struct KubeVirtStatus {
     #[serde(rename = "observedDeploymentID")]
     pub observed_deployment_id: Option<String>,
     /// Number of running instances still on an older virt-launcher image.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub outdated_virtual_machine_instance_workloads: Option<i64>,
     /// Generation of this object's spec the operator last acted on.
     pub observed_generation: Option<i64>,

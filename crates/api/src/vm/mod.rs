@@ -36,6 +36,7 @@ pub struct VirtualMachineSpec {
     /// The instance to create at each start; most edits take effect only after a restart.
     pub template: VmiTemplate,
     /// DataVolumes created along with the machine and deleted with it; the template refers to them by name.
+    #[serde(default, deserialize_with = "crate::null::empty_items")]
     pub data_volume_templates: Option<Vec<DataVolumeTemplate>>,
     /// On volume changes, `Replacement` swaps them at restart, `Migration` copies live; Replacement if
     /// unset.
@@ -80,7 +81,12 @@ pub struct PreferenceMatcher {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("nullable" = true))]
 pub struct DataVolumeTemplate {
+    /// The group and version of the API, as a DataVolume has them; optional.
+    pub api_version: Option<String>,
+    /// What the object is: `DataVolume`; optional.
+    pub kind: Option<String>,
     /// Labels, annotations and the rest of the standard metadata.
     #[schemars(extend("nullable" = true))]
     pub metadata: Option<ObjectMeta>,

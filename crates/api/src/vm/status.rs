@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::condition::Condition;
-use crate::crd::plain_integer;
 use crate::open_enum::open_enum;
 use crate::vm::{InferFromVolumeFailurePolicy, RunStrategy};
 use crate::vmi::disks::Disk;
@@ -147,7 +146,7 @@ pub struct VolumeSnapshotStatus {
 #[serde(rename_all = "camelCase")]
 pub struct StartFailure {
     /// Failed starts in a row; each one lengthens the wait before the next attempt.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub consecutive_fail_count: Option<i64>,
     /// UID of the last instance that failed, so that it is counted only once.
     #[serde(rename = "lastFailedVMIUID")]

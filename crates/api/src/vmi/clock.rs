@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::crd::plain_integer;
 use crate::open_enum::open_enum;
 
 /// Guest clock base and the timers attached to it.
@@ -26,7 +25,7 @@ pub struct Clock {
 #[serde(rename_all = "camelCase")]
 pub struct ClockOffsetUtc {
     /// Seconds to shift from UTC; once set, clock changes made by the guest survive reboots.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub offset_seconds: Option<i64>,
 }
 

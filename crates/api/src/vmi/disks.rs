@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::crd::plain_integer;
 use crate::open_enum::open_enum;
 use crate::vmi::features::FeatureState;
 
@@ -23,7 +22,7 @@ pub struct Disk {
     pub cdrom: Option<CdRomTarget>,
     /// Boot priority from 1, lowest first, unique across disks and interfaces; unlisted devices are not
     /// tried.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub boot_order: Option<i64>,
     /// Serial number the guest sees, at most 256 letters, digits or any of `_.+-`.
     pub serial: Option<String>,
@@ -102,13 +101,13 @@ pub struct BlockSize {
 #[serde(rename_all = "camelCase")]
 pub struct CustomBlockSize {
     /// Logical size in bytes: a power of 2 from 512 to 2097152, not above physical; 512 on sata.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub logical: Option<i64>,
     /// Physical size in bytes: a power of 2 from 512 to 2097152, not below logical.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub physical: Option<i64>,
     /// Smallest unit in bytes the guest may discard; must be a multiple of the logical size.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub discard_granularity: Option<i64>,
 }
 

@@ -28,6 +28,7 @@ pub struct MigrationState {
     /// IP address of the destination node to which the source sends the migration data.
     pub target_node_address: Option<String>,
     /// Listening ports on the destination node, each mapped to the migration channel it serves.
+    #[schemars(extend("additionalProperties" = { "type": "integer" }))]
     pub target_direct_migration_node_ports: Option<BTreeMap<String, i64>>,
     /// Name of the node receiving the guest.
     pub target_node: Option<String>,
@@ -61,6 +62,7 @@ pub struct MigrationState {
     /// Host CPU ids pinned for the guest on the destination; only with dedicated CPUs.
     #[serde(rename = "targetCPUSet")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(extend("items" = { "type": "integer" }))]
     pub target_cpu_set: Option<Vec<i64>>,
     /// NUMA layout of the destination node as JSON text; only with dedicated CPUs.
     pub target_node_topology: Option<String>,
@@ -223,12 +225,14 @@ pub struct MigrationTargetState {
     /// IP address on which the receiving node accepts migration data.
     pub node_address: Option<String>,
     /// Listening ports on the receiving node, each mapped to the migration channel it serves.
+    #[schemars(extend("additionalProperties" = { "type": "integer" }))]
     pub direct_migration_node_ports: Option<BTreeMap<String, i64>>,
     /// UID of the receiving helper pod that holds hotplugged volumes, if any.
     #[serde(rename = "attachmentPodUID")]
     pub attachment_pod_uid: Option<String>,
     /// Host CPU ids pinned for the guest on the receiving node; only with dedicated CPUs.
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(extend("items" = { "type": "integer" }))]
     pub cpu_set: Option<Vec<i64>>,
     /// NUMA layout of the receiving node as JSON text; only with dedicated CPUs.
     pub node_topology: Option<String>,

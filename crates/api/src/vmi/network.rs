@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::crd::plain_integer;
 use crate::open_enum::open_enum;
 use crate::vmi::host_devices::ClaimRequest;
 
@@ -41,7 +40,7 @@ pub struct Interface {
     /// MAC address, e.g. `02:00:00:12:34:56`; generated if unset.
     pub mac_address: Option<String>,
     /// Network boot position from 1, lowest first, unique across disks and interfaces; no boot if unset.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub boot_order: Option<i64>,
     /// PCI address in the guest, e.g. `0000:81:01.0`; assigned automatically if unset.
     pub pci_address: Option<String>,
@@ -50,7 +49,7 @@ pub struct Interface {
     /// Label shown to the guest with the card's address through the config drive metadata.
     pub tag: Option<String>,
     /// Gives the card a name stable across PCI changes; 1 to 16383, unique among devices.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub acpi_index: Option<i64>,
     /// Link state wanted: `up` (default), `down`, or `absent` to unplug the card from a running guest.
     pub state: Option<InterfaceState>,
@@ -144,7 +143,7 @@ pub struct DhcpOptions {
 #[serde(rename_all = "camelCase")]
 pub struct DhcpPrivateOptions {
     /// Option number, 224 to 254.
-    #[schemars(schema_with = "plain_integer")]
+    #[schemars(extend("format" = null))]
     pub option: i64,
     /// Value sent for the option, as text.
     pub value: String,
