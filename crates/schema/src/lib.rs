@@ -1,1 +1,25 @@
-//! Structural schemas: validate, default and prune raw JSON.
+//! Structural schemas: validate, default and prune raw JSON the way the Kubernetes API server
+//! treats custom resources.
+//!
+//! Rules in CEL (`x-kubernetes-validations`) are kept but not evaluated, see [`Schema::rules`].
+
+mod checks;
+mod depth;
+mod format;
+mod node;
+mod numbers;
+mod object_meta;
+mod parse;
+mod path;
+mod problem;
+mod unknown;
+mod validate;
+
+pub use depth::MAX_DEPTH;
+pub use node::{Additional, ListType, MapType, Node, Rule, Schema, Type};
+pub use numbers::normalize_numbers;
+pub use parse::SchemaError;
+pub use path::{Path, Segment};
+pub use problem::{Found, Problem, ProblemKind};
+pub use unknown::{prune, unknown_fields};
+pub use validate::validate;
