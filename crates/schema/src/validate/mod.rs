@@ -18,7 +18,7 @@ use crate::problem::{Found, Problem, ProblemKind, in_words};
 ///
 /// A `null` where the schema has no `nullable` means that the field is absent, and a missing field
 /// with a default counts as there: the answer is the same before and after
-/// `drop_nulls` and `apply_defaults`. Unknown
+/// [`drop_nulls`](crate::drop_nulls) and [`apply_defaults`](crate::apply_defaults). Unknown
 /// fields are no problem here, see [`unknown_fields`](crate::unknown_fields).
 pub fn validate(schema: &Schema, document: &Value) -> Vec<Problem> {
     if let Some(path) = depth::too_deep(document) {
