@@ -4,6 +4,7 @@
 ///
 /// A missing part decodes as its default: that it is required is the schema's to say, by its path.
 macro_rules! kind {
+    (@one $status:ty) => { 1 };
     (
         $(#[$meta:meta])*
         $kind:ident: $group:literal, $version:literal, $plural:literal, $scope:ident;
@@ -81,13 +82,15 @@ macro_rules! kind {
 
         impl crate::crd::Documented for $kind {
             fn schema(generator: &mut schemars::SchemaGenerator) -> crate::crd::RootSchema {
-                #[allow(unused_mut)]
-                let mut root = crate::crd::RootSchema {
-                    spec: generator.subschema_for::<$spec>(),
-                    status: None,
-                };
-                $(root.status = Some(generator.subschema_for::<$status>());)?
-                root
+                let spec = generator.subschema_for::<$spec>();
+                let statuses: [schemars::Schema; 0 $(+ kind!(@one $status))?] =
+                    [$(generator.subschema_for::<$status>())?];
+                crate::crd::RootSchema { spec, status: statuses.into_iter().next() }
+            }
+
+            fn through_types(object: &serde_json::Value) -> serde_json::Result<serde_json::Value> {
+                use serde::Deserialize;
+                serde_json::to_value(Self::deserialize(object)?)
             }
         }
     };

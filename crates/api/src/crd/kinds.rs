@@ -1,6 +1,7 @@
 //! Every kind: its names, versions, columns and subresources.
 
 use schemars::SchemaGenerator;
+use serde_json::Value;
 
 use super::{Documented, RootSchema};
 
@@ -85,6 +86,8 @@ pub struct Kind {
     /// Whether an object without a spec is refused.
     pub spec_required: bool,
     pub(super) schema: fn(&mut SchemaGenerator) -> RootSchema,
+    /// Reads an object of this kind as its type and writes it again, in the version of the type.
+    pub through_types: fn(&Value) -> serde_json::Result<Value>,
 }
 
 const fn stored(name: &'static str) -> Version {
@@ -106,7 +109,7 @@ const fn column(name: &'static str, path: &'static str, type_: &'static str) -> 
 const REPLICAS: Scale =
     Scale { spec: ".spec.replicas", status: ".status.replicas", selector: ".status.labelSelector" };
 
-/// Every kind, by name.
+/// Every kind, in the order of their names.
 pub const KINDS: &[Kind] = &[
     Kind {
         name: "KubeVirt",
@@ -125,6 +128,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::kubevirt::KubeVirt as Documented>::schema,
+        through_types: <crate::kubevirt::KubeVirt as Documented>::through_types,
     },
     Kind {
         name: "MigrationPolicy",
@@ -140,6 +144,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::migration_policy::MigrationPolicy as Documented>::schema,
+        through_types: <crate::migration_policy::MigrationPolicy as Documented>::through_types,
     },
     Kind {
         name: "Plugin",
@@ -155,6 +160,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::plugin::Plugin as Documented>::schema,
+        through_types: <crate::plugin::Plugin as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachine",
@@ -174,6 +180,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::vm::VirtualMachine as Documented>::schema,
+        through_types: <crate::vm::VirtualMachine as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachineBackup",
@@ -194,6 +201,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::backup::VirtualMachineBackup as Documented>::schema,
+        through_types: <crate::backup::VirtualMachineBackup as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachineBackupTracker",
@@ -214,6 +222,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::backup::VirtualMachineBackupTracker as Documented>::schema,
+        through_types: <crate::backup::VirtualMachineBackupTracker as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachineClone",
@@ -233,6 +242,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::clone::VirtualMachineClone as Documented>::schema,
+        through_types: <crate::clone::VirtualMachineClone as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachineClusterInstancetype",
@@ -248,6 +258,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::instancetype::VirtualMachineClusterInstancetype as Documented>::schema,
+        through_types: <crate::instancetype::VirtualMachineClusterInstancetype as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachineClusterPreference",
@@ -263,6 +274,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::preference::VirtualMachineClusterPreference as Documented>::schema,
+        through_types: <crate::preference::VirtualMachineClusterPreference as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachineExport",
@@ -282,6 +294,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::export::VirtualMachineExport as Documented>::schema,
+        through_types: <crate::export::VirtualMachineExport as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachineInstance",
@@ -305,6 +318,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::vmi::VirtualMachineInstance as Documented>::schema,
+        through_types: <crate::vmi::VirtualMachineInstance as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachineInstanceMigration",
@@ -320,6 +334,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::migration::VirtualMachineInstanceMigration as Documented>::schema,
+        through_types: <crate::migration::VirtualMachineInstanceMigration as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachineInstancePreset",
@@ -335,6 +350,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: false,
         schema: <crate::preset::VirtualMachineInstancePreset as Documented>::schema,
+        through_types: <crate::preset::VirtualMachineInstancePreset as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachineInstanceReplicaSet",
@@ -355,6 +371,7 @@ pub const KINDS: &[Kind] = &[
         scale: Some(REPLICAS),
         spec_required: true,
         schema: <crate::replica_set::VirtualMachineInstanceReplicaSet as Documented>::schema,
+        through_types: <crate::replica_set::VirtualMachineInstanceReplicaSet as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachineInstancetype",
@@ -370,6 +387,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::instancetype::VirtualMachineInstancetype as Documented>::schema,
+        through_types: <crate::instancetype::VirtualMachineInstancetype as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachinePool",
@@ -390,6 +408,7 @@ pub const KINDS: &[Kind] = &[
         scale: Some(REPLICAS),
         spec_required: true,
         schema: <crate::pool::VirtualMachinePool as Documented>::schema,
+        through_types: <crate::pool::VirtualMachinePool as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachinePreference",
@@ -405,6 +424,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::preference::VirtualMachinePreference as Documented>::schema,
+        through_types: <crate::preference::VirtualMachinePreference as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachineRestore",
@@ -425,6 +445,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::restore::VirtualMachineRestore as Documented>::schema,
+        through_types: <crate::restore::VirtualMachineRestore as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachineSnapshot",
@@ -447,6 +468,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::snapshot::VirtualMachineSnapshot as Documented>::schema,
+        through_types: <crate::snapshot::VirtualMachineSnapshot as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachineSnapshotContent",
@@ -466,6 +488,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::snapshot::VirtualMachineSnapshotContent as Documented>::schema,
+        through_types: <crate::snapshot::VirtualMachineSnapshotContent as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachineTemplate",
@@ -484,6 +507,7 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::template::VirtualMachineTemplate as Documented>::schema,
+        through_types: <crate::template::VirtualMachineTemplate as Documented>::through_types,
     },
     Kind {
         name: "VirtualMachineTemplateRequest",
@@ -504,5 +528,6 @@ pub const KINDS: &[Kind] = &[
         scale: None,
         spec_required: true,
         schema: <crate::template::VirtualMachineTemplateRequest as Documented>::schema,
+        through_types: <crate::template::VirtualMachineTemplateRequest as Documented>::through_types,
     },
 ];
