@@ -1,3 +1,5 @@
 //! Chores of contributors, as a library so that tests can start what they need themselves.
 
 pub mod cluster;
+pub mod coverage;
+pub mod crds;

@@ -1,8 +1,11 @@
-//! Chores of contributors.
+//! Chores of contributors: `cargo xtask --help`.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand};
+use xtask::{cluster, coverage, crds};
 
 #[derive(Parser)]
 #[command(name = "xtask", about = "Chores of contributors")]
@@ -14,12 +17,21 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Chore {
     /// A real Kubernetes on this machine, for tests.
-    Cluster(xtask::cluster::cli::Arguments),
+    Cluster(cluster::cli::Arguments),
+    /// Write the CustomResourceDefinitions into manifests/crds.
+    Crds,
+    /// Compare our schemas with the lists of paths and rules in a folder.
+    ApiCoverage {
+        /// The folder with KIND.tsv, schema-rules.tsv and crds.json.
+        folder: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
-        Chore::Cluster(arguments) => xtask::cluster::cli::run(arguments),
+        Chore::Cluster(arguments) => cluster::cli::run(arguments),
+        Chore::Crds => crds::write(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests/crds"))),
+        Chore::ApiCoverage { folder } => api_coverage(&folder),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -28,4 +40,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn api_coverage(folder: &Path) -> Result<()> {
+    let coverage = coverage::compare(folder)?;
+    coverage::print(&coverage);
+    ensure!(coverage.differences.is_empty(), "the schemas differ in {} places", coverage.differences.len());
+    Ok(())
 }

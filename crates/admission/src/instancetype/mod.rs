@@ -1,0 +1,1 @@
+//! Instance types and preferences: found, inferred, checked and expanded.

@@ -1,0 +1,141 @@
+//! Problems with an object: all of them, each with its field.
+
+use std::fmt;
+
+use crate::path::Path;
+
+/// What kind of problem it is, in the words of Kubernetes' status causes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// The value cannot be used.
+    Invalid,
+    /// A value is missing.
+    Required,
+    /// The value is not one of those supported.
+    NotSupported,
+    /// The value stands there twice.
+    Duplicate,
+    /// What the value names does not exist.
+    NotFound,
+    /// The field may not be set or changed by this user or in this state.
+    Forbidden,
+    /// The value has the wrong type.
+    WrongType,
+    /// The field is not known.
+    Unknown,
+}
+
+impl Reason {
+    /// The cause's `reason` in a Kubernetes status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Invalid => "FieldValueInvalid",
+            Self::Required => "FieldValueRequired",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::NotFound => "FieldValueNotFound",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::WrongType => "FieldValueTypeInvalid",
+            Self::Unknown => "FieldUnknown",
+        }
+    }
+}
+
+/// One thing that is wrong with an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// What kind of problem it is.
+    pub reason: Reason,
+    /// The path of the field; empty where it is about the object as a whole.
+    pub field: String,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.field.as_str() {
+            "" => f.write_str(&self.message),
+            field => write!(f, "{field}: {}", self.message),
+        }
+    }
+}
+
+/// The problems found so far, and what the user should know even if there are none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Problems {
+    found: Vec<Problem>,
+    warnings: Vec<String>,
+}
+
+impl Problems {
+    /// Adds a problem.
+    pub fn add(&mut self, reason: Reason, field: &Path<'_>, message: impl Into<String>) {
+        self.found.push(Problem { reason, field: field.to_string(), message: message.into() });
+    }
+
+    /// The value cannot be used.
+    pub fn invalid(&mut self, field: &Path<'_>, message: impl Into<String>) {
+        self.add(Reason::Invalid, field, message);
+    }
+
+    /// A value is missing.
+    pub fn required(&mut self, field: &Path<'_>, message: impl Into<String>) {
+        self.add(Reason::Required, field, message);
+    }
+
+    /// The value is not one of those supported.
+    pub fn not_supported(&mut self, field: &Path<'_>, message: impl Into<String>) {
+        self.add(Reason::NotSupported, field, message);
+    }
+
+    /// The value stands there twice.
+    pub fn duplicate(&mut self, field: &Path<'_>, message: impl Into<String>) {
+        self.add(Reason::Duplicate, field, message);
+    }
+
+    /// What the value names does not exist.
+    pub fn not_found(&mut self, field: &Path<'_>, message: impl Into<String>) {
+        self.add(Reason::NotFound, field, message);
+    }
+
+    /// The field may not be set or changed.
+    pub fn forbidden(&mut self, field: &Path<'_>, message: impl Into<String>) {
+        self.add(Reason::Forbidden, field, message);
+    }
+
+    /// Tells the user something without refusing the object.
+    pub fn warn(&mut self, warning: impl Into<String>) {
+        self.warnings.push(warning.into());
+    }
+
+    /// What the user should know, in the order in which it was found.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// The problems, in the order in which they were found.
+    pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
+        self.found.iter()
+    }
+
+    /// Takes over the problems of another check.
+    pub fn append(&mut self, mut other: Problems) {
+        self.found.append(&mut other.found);
+        self.warnings.append(&mut other.warnings);
+    }
+}
+
+impl IntoIterator for Problems {
+    type Item = Problem;
+    type IntoIter = std::vec::IntoIter<Problem>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.found.into_iter()
+    }
+}

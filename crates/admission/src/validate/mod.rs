@@ -1,0 +1,25 @@
+//! Validation: everything that is wrong with an object, each problem with its field.
+//!
+//! One module per kind with `fn check(cx, new, old) -> Problems`; what several kinds share, the specification
+//! of an instance above all, is in `vmi_spec`.
+
+pub mod backup;
+pub mod clone;
+pub mod data_volume_template;
+pub mod eviction;
+pub mod export;
+pub mod instancetype;
+pub mod kubevirt;
+pub mod migration;
+pub mod migration_policy;
+pub mod plugin;
+pub mod pool;
+pub mod preference;
+pub mod preset;
+pub mod replica_set;
+pub mod restore;
+pub mod snapshot;
+pub mod status;
+pub mod vm;
+pub mod vmi;
+pub mod vmi_spec;

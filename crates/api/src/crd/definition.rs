@@ -1,0 +1,83 @@
+//! The CustomResourceDefinition of a kind, with every version that is served.
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Value, json};
+
+use super::{Kind, Version, structural};
+
+/// The structural schema of a kind.
+pub fn schema(kind: &Kind) -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let root = (kind.schema)(&mut generator);
+    structural::root(kind.description, kind.spec_required, generator, root)
+}
+
+/// The CustomResourceDefinition of a kind.
+pub fn definition(kind: &Kind) -> Value {
+    let schema = schema(kind);
+    let mut names = json!({
+        "kind": kind.name,
+        "listKind": format!("{}List", kind.name),
+        "plural": kind.plural,
+        "singular": kind.name.to_lowercase(),
+    });
+    if !kind.short_names.is_empty() {
+        names["shortNames"] = json!(kind.short_names);
+    }
+    if !kind.categories.is_empty() {
+        names["categories"] = json!(kind.categories);
+    }
+    let versions: Vec<Value> = kind.versions.iter().map(|version| served(kind, version, &schema)).collect();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{}.{}", kind.plural, kind.group), "labels": { "kubevirt.io": "" } },
+        "spec": {
+            "group": kind.group,
+            "names": names,
+            "scope": kind.scope.as_str(),
+            "versions": versions,
+        },
+    })
+}
+
+fn served(kind: &Kind, version: &Version, schema: &Value) -> Value {
+    let mut entry = json!({
+        "name": version.name,
+        "served": true,
+        "storage": version.storage,
+        "schema": { "openAPIV3Schema": schema },
+    });
+    if version.deprecated {
+        entry["deprecated"] = json!(true);
+        if let Some(warning) = version.warning {
+            entry["deprecationWarning"] = json!(warning);
+        }
+    }
+    if !kind.columns.is_empty() {
+        entry["additionalPrinterColumns"] = kind.columns.iter().map(column).collect();
+    }
+    if kind.status || kind.scale.is_some() {
+        entry["subresources"] = subresources(kind);
+    }
+    entry
+}
+
+fn column(column: &super::Column) -> Value {
+    json!({ "name": column.name, "jsonPath": column.path, "type": column.type_ })
+}
+
+fn subresources(kind: &Kind) -> Value {
+    let mut subresources = json!({});
+    if kind.status {
+        subresources["status"] = json!({});
+    }
+    if let Some(scale) = &kind.scale {
+        subresources["scale"] = json!({
+            "specReplicasPath": scale.spec,
+            "statusReplicasPath": scale.status,
+            "labelSelectorPath": scale.selector,
+        });
+    }
+    subresources
+}
