@@ -22,5 +22,6 @@ mod same;
 pub mod snapshot;
 pub mod status;
 pub mod vm;
+pub mod vm_storage;
 pub mod vmi;
 pub mod vmi_spec;
