@@ -89,7 +89,7 @@ fn check_change(new: &KubeVirtSpec, old: &KubeVirtSpec, problems: &mut Problems)
     }
     match new.infra.as_ref().and_then(|infra| infra.replicas) {
         Some(0) => {
-            problems.invalid(&WHOLE, "spec.infra.replicas is 0, but the control plane needs at least 1")
+            problems.invalid(&WHOLE, "spec.infra.replicas is 0, but the control plane needs at least 1");
         }
         Some(replicas) if !(0..=255).contains(&replicas) => {
             problems.invalid(

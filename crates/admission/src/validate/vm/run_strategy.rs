@@ -10,7 +10,7 @@ pub fn check(cx: &Context<'_>, path: &Path<'_>, spec: &VirtualMachineSpec, probl
         (Some(_), Some(_)) => problems
             .invalid(&path.at("running"), "excludes runStrategy; leave running away, which is deprecated"),
         (None, None) => {
-            problems.invalid(&path.at("running"), "neither it nor runStrategy is set; set runStrategy")
+            problems.invalid(&path.at("running"), "neither it nor runStrategy is set; set runStrategy");
         }
         _ => {}
     }

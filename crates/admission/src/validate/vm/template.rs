@@ -210,7 +210,7 @@ mod tests {
             let vmi = read(json!({ "domain": { "devices": devices } }));
             let mut problems = Problems::default();
             world(selector).run(|cx| {
-                check_annotations(cx, &Path::new("metadata"), Some(&metadata), &vmi, &mut problems)
+                check_annotations(cx, &Path::new("metadata"), Some(&metadata), &vmi, &mut problems);
             });
             assert_fields(case, &problems, expected);
         }
