@@ -10,6 +10,7 @@ pub mod eviction;
 pub mod export;
 pub mod instancetype;
 pub mod kubevirt;
+mod labels;
 pub mod migration;
 pub mod migration_policy;
 pub mod plugin;
