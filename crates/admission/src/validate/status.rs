@@ -4,14 +4,15 @@
 
 use kubevirt_api::vm::VirtualMachine;
 
-use super::vm::{in_progress, volume_requests};
+use super::vm_storage;
+use super::vmi_spec::storage::volume_requests;
 use crate::{Context, Problems};
 
 /// Everything that is wrong with a new status of a virtual machine.
 pub fn check(cx: &Context<'_>, new: &VirtualMachine, old: Option<&VirtualMachine>) -> Problems {
     let mut problems = Problems::default();
     volume_requests::check(cx, new, &mut problems);
-    in_progress::check(new, old, &mut problems);
+    problems.append(vm_storage::check_status(cx, new, old));
     problems
 }
 

@@ -1,17 +1,14 @@
 //! Rules for `VirtualMachine`.
 
-pub(crate) mod in_progress;
 mod live_update;
 mod run_strategy;
-mod seams;
 pub(crate) mod template;
-pub(crate) mod volume_requests;
-mod volumes;
 
 use kubevirt_api::vm::{VirtualMachine, VirtualMachineSpec};
 use kubevirt_api::vmi::VirtualMachineInstanceSpec;
 
-use super::vmi_spec;
+use super::vmi_spec::storage::volume_requests;
+use super::{data_volume_template, vm_storage, vmi_spec};
 use crate::{Context, Path, Problems};
 
 /// Everything that is wrong with a virtual machine.
@@ -38,8 +35,7 @@ pub fn check(cx: &Context<'_>, new: &VirtualMachine, old: Option<&VirtualMachine
             run_strategy::check(cx, &Path::new("spec"), &new.spec, &mut problems);
         }
     }
-    seams::check_storage(cx, new, old, &mut problems);
-    in_progress::check(new, old, &mut problems);
+    problems.append(vm_storage::check(cx, new, old));
     // These are tried on the template, so that its own problems would only come again.
     if problems.is_empty() {
         volume_requests::check(cx, new, &mut problems);
@@ -61,7 +57,7 @@ pub(crate) fn check_spec(
     template::check_metadata(cx, &metadata_path, metadata, problems);
     template::check_annotations(cx, &metadata_path, metadata, vmi, problems);
     problems.append(vmi_spec::check(cx, &path.at("template.spec"), vmi));
-    seams::check_data_volume_templates(cx, path, spec, problems);
+    data_volume_template::check(path, spec, problems);
     run_strategy::check(cx, path, spec, problems);
     live_update::check(cx, &path.at("template.spec.domain"), vmi, problems);
 }
