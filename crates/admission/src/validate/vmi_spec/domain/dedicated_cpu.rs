@@ -180,6 +180,25 @@ mod tests {
     }
 
     #[test]
+    fn numbers_beyond_reason_are_answered() {
+        let most = json!({ "cores": i32::MAX, "sockets": i32::MAX, "threads": i32::MAX });
+        let at = "spec.domain.cpu.dedicatedCpuPlacement";
+        let request = "spec.domain.resources.requests.cpu";
+        run_domain(
+            &World::default(),
+            &[
+                ("most", pinned(most.clone(), json!({ "cpu": "9E" }), json!({})), &[at, at]),
+                ("more", pinned(most, json!({ "cpu": "1e30" }), json!({})), &[at, request]),
+                (
+                    "least",
+                    pinned(json!({ "cores": i32::MIN, "sockets": i32::MIN }), json!({}), json!({})),
+                    &["spec.domain.cpu.cores", "spec.domain.cpu.sockets"],
+                ),
+            ],
+        );
+    }
+
+    #[test]
     fn arm64_has_one_thread_per_core() {
         let cpu = json!({ "cpu": { "threads": 2, "dedicatedCpuPlacement": true } });
         run(

@@ -21,9 +21,9 @@ pub(super) fn check(
             problems.invalid(&path.at("startStrategy"), format!("{other:?} is not known; use Paused"));
         }
     }
-    let strategy = spec.eviction_strategy.as_ref().map(EvictionStrategy::as_str);
-    let strategy =
-        strategy.or_else(|| cx.config.configuration().eviction_strategy.as_ref().map(|s| s.as_str()));
+    let of_cluster =
+        cx.config.configuration().eviction_strategy.as_ref().filter(|strategy| !strategy.is_empty());
+    let strategy = spec.eviction_strategy.as_ref().or(of_cluster).map(EvictionStrategy::as_str);
     if let Some(strategy) = strategy.filter(|strategy| !EvictionStrategy::KNOWN.contains(strategy)) {
         let known = EvictionStrategy::KNOWN.join(", ");
         let message = format!("eviction strategy {strategy:?} is not known; use one of {known}");

@@ -82,35 +82,36 @@ fn set_member(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<cha
 /// Whether a shell glob matches the whole text; a malformed one matches nothing.
 fn matches(glob: &str, text: &str) -> bool {
     let Some(steps) = steps(glob) else { return false };
-    // Which prefixes of the glob match the text read so far.
-    let mut reached: Vec<bool> = vec![false; steps.len() + 1];
-    let through_runs = |reached: &mut Vec<bool>| {
-        for (at, step) in steps.iter().enumerate() {
-            if matches!(step, Step::Run) && reached.get(at) == Some(&true) {
-                reached.splice(at + 1..at + 2, [true]);
-            }
-        }
-    };
-    if let Some(start) = reached.first_mut() {
-        *start = true;
-    }
-    through_runs(&mut reached);
+    // Which prefixes of the glob match the text read so far; there is one more of them than there are steps.
+    let mut reached = vec![false; steps.len() + 1];
+    reached[0] = true;
+    skip_runs(&steps, &mut reached);
     for c in text.chars() {
         let mut next = vec![false; steps.len() + 1];
         for (at, step) in steps.iter().enumerate() {
-            if reached.get(at) == Some(&true) && step.takes(c) {
+            if reached[at] && step.takes(c) {
                 let to = if matches!(step, Step::Run) { at } else { at + 1 };
-                next.splice(to..=to, [true]);
+                next[to] = true;
             }
         }
+        skip_runs(&steps, &mut next);
         reached = next;
-        through_runs(&mut reached);
     }
     reached.last() == Some(&true)
 }
 
+/// A run may be empty, so that whoever is before it is behind it too.
+fn skip_runs(steps: &[Step], reached: &mut [bool]) {
+    for (at, step) in steps.iter().enumerate() {
+        if matches!(step, Step::Run) && reached[at] {
+            reached[at + 1] = true;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::proptest;
     use serde_json::json;
 
     use super::super::testing::run;
@@ -140,6 +141,19 @@ mod tests {
             ("", "a", false),
         ] {
             assert_eq!(matches(glob, text), expected, "{glob} {text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_glob_and_any_text_are_answered(glob in ".{0,12}", text in ".{0,12}") {
+            matches(&glob, &text);
+            assert!(matches("*", &text.replace('/', "")));
+        }
+
+        #[test]
+        fn a_text_without_signs_matches_itself(text in "[a-z0-9.-]{0,12}") {
+            assert!(matches(&text, &text));
         }
     }
 
