@@ -57,7 +57,7 @@ fn admission(criterion: &mut Criterion) {
         namespace: "default".into(),
         name: "web".into(),
         subresource: String::new(),
-        user: User { name: "alice".into(), groups: Vec::new() },
+        user: User { name: "alice".into(), ..User::default() },
         dry_run: false,
     };
     let cx = Context {

@@ -78,6 +78,7 @@ impl Incoming {
         let user = User {
             name: text(&request["userInfo"]["username"], "request.userInfo.username")?,
             groups: groups.filter_map(Value::as_str).map(str::to_owned).collect(),
+            extra: serde_json::from_value(request["userInfo"]["extra"].take()).unwrap_or_default(),
         };
         let asked = Request {
             operation: operation(&text(&request["operation"], "request.operation")?)?,
@@ -108,7 +109,11 @@ impl Incoming {
             namespace: text(&object["metadata"]["namespace"]),
             name: text(&object["metadata"]["name"]),
             subresource: String::new(),
-            user: User { name: "kubernetes-admin".into(), groups: vec!["system:authenticated".into()] },
+            user: User {
+                name: "kubernetes-admin".into(),
+                groups: vec!["system:authenticated".into()],
+                ..User::default()
+            },
             dry_run: false,
         };
         let object = object.take();

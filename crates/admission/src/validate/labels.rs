@@ -1,45 +1,10 @@
-//! Labels: which names and values Kubernetes takes, and what a label selector matches.
+//! What a label selector matches.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-/// The longest name, or value, of a label.
-const MAX_LENGTH: usize = 63;
-/// The longest prefix of a label's name.
-const MAX_PREFIX_LENGTH: usize = 253;
-
-/// Whether this can be the value of a label.
-pub fn is_value(text: &str) -> bool {
-    text.is_empty() || is_word(text)
-}
-
-/// Whether this can be the name of a label: a word, or a word behind a DNS name and a slash.
-pub fn is_name(text: &str) -> bool {
-    match text.split_once('/') {
-        Some((prefix, word)) => is_dns_subdomain(prefix) && is_word(word),
-        None => is_word(text),
-    }
-}
-
-/// Letters and digits, with `-`, `_` and `.` in between.
-fn is_word(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let ends = [bytes.first(), bytes.last()];
-    text.len() <= MAX_LENGTH
-        && ends.iter().all(|end| end.is_some_and(u8::is_ascii_alphanumeric))
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
-}
-
-fn is_dns_subdomain(text: &str) -> bool {
-    text.len() <= MAX_PREFIX_LENGTH
-        && text.split('.').all(|label| {
-            is_word(label)
-                && label
-                    .bytes()
-                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-        })
-}
+use super::names::{is_label_key, is_label_value};
 
 /// Whether a selector matches these labels; an error where the selector cannot be used.
 pub fn matches(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> Result<bool, String> {
@@ -68,16 +33,16 @@ pub fn matches(selector: &LabelSelector, labels: Option<&BTreeMap<String, String
 /// What is wrong with a selector, if anything.
 pub fn problem(selector: &LabelSelector) -> Option<String> {
     for (key, value) in selector.match_labels.iter().flatten() {
-        if !is_name(key) {
+        if !is_label_key(key) {
             return Some(format!("{key:?} is not the name of a label"));
         }
-        if !is_value(value) {
+        if !is_label_value(value) {
             return Some(format!("{value:?} is not the value of a label"));
         }
     }
     for wanted in selector.match_expressions.iter().flatten() {
         let (key, values) = (&wanted.key, wanted.values.as_deref().unwrap_or_default());
-        if !is_name(key) {
+        if !is_label_key(key) {
             return Some(format!("{key:?} is not the name of a label"));
         }
         match (wanted.operator.as_str(), values.is_empty()) {
@@ -92,7 +57,7 @@ pub fn problem(selector: &LabelSelector) -> Option<String> {
                 return Some(format!("{operator:?} is not one of In, NotIn, Exists and DoesNotExist"));
             }
         }
-        if let Some(value) = values.iter().find(|value| !is_value(value)) {
+        if let Some(value) = values.iter().find(|value| !is_label_value(value)) {
             return Some(format!("{value:?} is not the value of a label"));
         }
     }
@@ -109,13 +74,13 @@ mod tests {
     #[test]
     fn names_and_values_follow_kubernetes() {
         for name in ["app", "a.b_c-d", "kubevirt.io/vm", "A1", &"a".repeat(63)] {
-            assert!(is_name(name), "{name}");
+            assert!(is_label_key(name), "{name}");
         }
         for name in ["", "-a", "a-", "a/b/c", "/a", "a/", "UPPER.io/a", "a b", "ä", &"a".repeat(64)] {
-            assert!(!is_name(name), "{name}");
+            assert!(!is_label_key(name), "{name}");
         }
-        assert!(is_value("") && is_value("x") && is_value("1.2_3-4"));
-        assert!(!is_value("a/b") && !is_value(".") && !is_value(&"x".repeat(64)));
+        assert!(is_label_value("") && is_label_value("x") && is_label_value("1.2_3-4"));
+        assert!(!is_label_value("a/b") && !is_label_value(".") && !is_label_value(&"x".repeat(64)));
     }
 
     #[test]

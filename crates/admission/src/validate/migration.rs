@@ -6,7 +6,7 @@ use kubevirt_api::migration::{
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::status::VmiPhase;
 
-use super::labels;
+use super::names;
 use crate::{Context, Gate, Path, Problems, Reason};
 
 /// The label by which migrations of an instance are found.
@@ -84,7 +84,7 @@ fn check_instance(
     if let Some(why) = why_not_migratable(&vmi, new) {
         problems.invalid(&WHOLE, format!("instance {name:?} cannot be moved: {why}"));
     }
-    if !labels::is_value(name) {
+    if !names::is_label_value(name) {
         problems.invalid(
             &WHOLE,
             format!("the name {name:?} is too long for a label, so its migrations cannot be found"),

@@ -13,6 +13,7 @@ pub mod kubevirt;
 mod labels;
 pub mod migration;
 pub mod migration_policy;
+pub(crate) mod names;
 pub mod plugin;
 pub mod pool;
 pub mod preference;

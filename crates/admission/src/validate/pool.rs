@@ -4,8 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kubevirt_api::pool::{VirtualMachinePool, VirtualMachinePoolSpec};
 
-use super::labels;
-use super::vm::{self, template};
+use super::vmi_spec::domain::discontinued;
+use super::{labels, vm};
 use crate::{Context, Path, Problems};
 
 /// Everything that is wrong with a pool.
@@ -19,7 +19,7 @@ pub fn check(cx: &Context<'_>, new: &VirtualMachinePool, old: Option<&VirtualMac
             let vmi = spec.template.spec.clone().unwrap_or_default();
             vm::check_spec(cx, &path.at("virtualMachineTemplate.spec"), spec, &vmi, &mut problems);
             if old.is_none() {
-                template::check_discontinued(cx, &vmi, &mut problems);
+                discontinued::check(cx, &vmi, &mut problems);
             }
         }
         None => problems.required(

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use kubevirt_api::replica_set::VirtualMachineInstanceReplicaSet;
 
-use super::vm::template;
+use super::vmi_spec::domain::{discontinued, grace};
 use super::{labels, vmi_spec};
 use crate::{Context, Path, Problems};
 
@@ -19,7 +19,8 @@ pub fn check(
     let metadata = new.spec.template.metadata.as_ref();
     let spec = new.spec.template.spec.as_ref().map_or_else(Cow::default, Cow::Borrowed);
 
-    template::check_annotations(cx, &path.at("template.metadata"), metadata, &spec, &mut problems);
+    let annotations = metadata.and_then(|metadata| metadata.annotations.as_ref());
+    grace::check_annotations(cx, &path.at("template.metadata"), annotations, &spec, &mut problems);
     problems.append(vmi_spec::check(cx, &path.at("template.spec"), &spec));
     let template_labels = metadata.and_then(|metadata| metadata.labels.as_ref());
     match labels::matches(&new.spec.selector, template_labels) {
@@ -31,7 +32,7 @@ pub fn check(
         Err(problem) => problems.invalid(&path.at("selector"), problem),
     }
     if old.is_none() {
-        template::check_discontinued(cx, &spec, &mut problems);
+        discontinued::check(cx, &spec, &mut problems);
     }
     problems
 }

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{
 };
 use kubevirt_api::kubevirt::install::NodePlacement;
 
-use crate::validate::labels;
+use crate::validate::{labels, names};
 
 type Outcome = Result<(), String>;
 
@@ -27,20 +27,20 @@ fn require(holds: bool, problem: impl FnOnce() -> String) -> Outcome {
 }
 
 fn check_label(name: &str, value: Option<&str>) -> Outcome {
-    require(labels::is_name(name), || format!("{name:?} is not the name of a label"))?;
-    require(value.is_none_or(labels::is_value), || format!("{value:?} is not the value of a label"))
+    require(names::is_label_key(name), || format!("{name:?} is not the name of a label"))?;
+    require(value.is_none_or(names::is_label_value), || format!("{value:?} is not the value of a label"))
 }
 
 fn check_toleration(toleration: &Toleration) -> Outcome {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     let (key, value) = (text(&toleration.key), text(&toleration.value));
     let (operator, effect) = (text(&toleration.operator), text(&toleration.effect));
-    require(key.is_empty() || labels::is_name(&key), || format!("{key:?} is not the key of a taint"))?;
+    require(key.is_empty() || names::is_label_key(&key), || format!("{key:?} is not the key of a taint"))?;
     match operator.as_str() {
         "Exists" => require(value.is_empty(), || "a toleration with Exists takes no value".into())?,
         "" | "Equal" => {
             require(!key.is_empty(), || "a toleration without a key must have the operator Exists".into())?;
-            require(labels::is_value(&value), || format!("{value:?} is not the value of a taint"))?;
+            require(names::is_label_value(&value), || format!("{value:?} is not the value of a taint"))?;
         }
         other => return Err(format!("{other:?} is not an operator of tolerations; use Equal or Exists")),
     }

@@ -2,11 +2,13 @@
 
 mod live_update;
 mod run_strategy;
-pub(crate) mod template;
 
 use kubevirt_api::vm::{VirtualMachine, VirtualMachineSpec};
 use kubevirt_api::vmi::VirtualMachineInstanceSpec;
 
+use super::vmi::metadata;
+use super::vmi_spec::domain::{discontinued, grace};
+use super::vmi_spec::network;
 use super::vmi_spec::storage::volume_requests;
 use super::{data_volume_template, vm_storage, vmi_spec};
 use crate::{Context, Path, Problems};
@@ -24,8 +26,8 @@ pub fn check(cx: &Context<'_>, new: &VirtualMachine, old: Option<&VirtualMachine
     match seams::expanded(cx, new) {
         Ok(vmi) => {
             if old.is_none() {
-                template::check_discontinued(cx, &vmi, &mut problems);
-                seams::check_new_network(cx, &vmi, &mut problems);
+                discontinued::check(cx, &vmi, &mut problems);
+                network::check_creation(&Path::new("spec"), &vmi, &mut problems);
             }
             check_spec(cx, &Path::new("spec"), &new.spec, &vmi, &mut problems);
         }
@@ -52,10 +54,11 @@ pub(crate) fn check_spec(
     vmi: &VirtualMachineInstanceSpec,
     problems: &mut Problems,
 ) {
-    let metadata = spec.template.metadata.as_ref();
-    let metadata_path = path.at("template.metadata");
-    template::check_metadata(cx, &metadata_path, metadata, problems);
-    template::check_annotations(cx, &metadata_path, metadata, vmi, problems);
+    if let Some(metadata) = &spec.template.metadata {
+        let path = path.at("template.metadata");
+        metadata::check(cx, &path, metadata, problems);
+        grace::check_annotations(cx, &path, metadata.annotations.as_ref(), vmi, problems);
+    }
     problems.append(vmi_spec::check(cx, &path.at("template.spec"), vmi));
     data_volume_template::check(path, spec, problems);
     run_strategy::check(cx, path, spec, problems);

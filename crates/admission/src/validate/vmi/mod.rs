@@ -7,8 +7,9 @@ mod update;
 
 use kubevirt_api::vmi::VirtualMachineInstance;
 
-use super::vmi_spec;
 use super::vmi_spec::domain::{architecture, discontinued, grace, hyperv, memory};
+use super::vmi_spec::storage::mapping;
+use super::vmi_spec::{self, network};
 use crate::{Context, Path, Problems};
 
 /// Everything that is wrong with a new instance, or with a change of one.
@@ -32,6 +33,8 @@ fn check_new(cx: &Context<'_>, vmi: &VirtualMachineInstance) -> Problems {
     grace::check_annotations(cx, &metadata, vmi.metadata.annotations.as_ref(), &vmi.spec, &mut problems);
     hyperv::check(&spec, &vmi.spec, &mut problems);
     architecture::check(&spec, &vmi.spec, &mut problems);
+    mapping::check_volumes(&spec, &vmi.spec, &mut problems);
+    network::check_creation(&spec, &vmi.spec, &mut problems);
     problems
 }
 

@@ -5,6 +5,7 @@ use kubevirt_api::vmi::{VirtualMachineInstance, VirtualMachineInstanceSpec};
 
 use super::same_spec::same;
 use super::{metadata, node_restriction};
+use crate::validate::vmi_spec::storage::{hotplug, utility_volumes};
 use crate::{Context, Path, Problems};
 
 /// Everything that is wrong with a change.
@@ -21,6 +22,8 @@ pub(super) fn check(
         // Our own components write what users ask for through subresources and the virtual machine.
         if own {
             check_grown(&new.spec, &old.spec, &mut problems);
+            utility_volumes::check_change(cx, new, old, &mut problems);
+            hotplug::check_change(cx, new, old, &mut problems);
         } else {
             let message =
                 "the specification of a running instance is not changed here; change its VirtualMachine";

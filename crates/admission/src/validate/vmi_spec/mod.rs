@@ -1,7 +1,6 @@
 //! The specification of an instance, as instances, virtual machines, replica sets and pools hold it.
 
 pub mod domain;
-pub(crate) mod names;
 pub mod network;
 pub mod storage;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use kubevirt_api::vmi::VirtualMachineInstanceSpec;
 use kubevirt_api::vmi::host_devices::{Gpu, HostDevice, ResourceClaim};
 
-use super::super::names::{DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain};
+use crate::validate::names::{DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain};
 use crate::{Context, Gate, Path, Problems};
 
 /// What a claim is asked for: its name and the request in it.

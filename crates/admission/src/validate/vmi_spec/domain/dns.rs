@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use k8s_openapi::api::core::v1::PodDNSConfig;
 use kubevirt_api::vmi::VirtualMachineInstanceSpec;
 
-use super::super::names::{DNS_SUBDOMAIN, is_dns_subdomain};
+use crate::validate::names::{DNS_SUBDOMAIN, is_dns_subdomain};
 use crate::{Path, Problems};
 
 const POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];

@@ -2,7 +2,7 @@
 
 use kubevirt_api::vmi::VirtualMachineInstanceSpec;
 
-use super::super::names::{DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain};
+use crate::validate::names::{DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain};
 use crate::{Path, Problems};
 
 /// Everything that is wrong.

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::super::super::names::{LABEL_KEY, LABEL_VALUE, is_label_key, is_label_value};
+use crate::validate::names::{LABEL_KEY, LABEL_VALUE, is_label_key, is_label_value};
 use crate::{Path, Problems};
 
 /// Adds a problem if the text cannot be the key of a label.
