@@ -1,1 +1,12 @@
 //! Instance types and preferences: found, inferred, checked and expanded.
+//!
+//! A VM refers to them with `spec.instancetype` and `spec.preference`. Admission infers and checks the references
+//! (`mutate`, `check_vm`); the VM controller keeps copies of what they name (`revision`) and applies them to the
+//! instances it makes, or to the VM itself where the cluster's policy says so (`expand`).
+
+pub mod find;
+pub mod policy;
+mod reference;
+pub mod revision;
+
+pub use reference::{Matcher, Role, Scope};
