@@ -5,6 +5,8 @@
 //! instances it makes, or to the VM itself where the cluster's policy says so (`expand`).
 
 pub mod find;
+pub mod infer;
+pub mod mutate;
 pub mod policy;
 mod reference;
 pub mod revision;
