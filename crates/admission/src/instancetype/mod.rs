@@ -10,5 +10,6 @@ pub mod mutate;
 pub mod policy;
 mod reference;
 pub mod revision;
+pub mod topology;
 
 pub use reference::{Matcher, Role, Scope};
