@@ -24,6 +24,7 @@ pub const HOST_ARCHITECTURE: &str = match std::env::consts::ARCH.as_bytes() {
 #[derive(Clone, Debug)]
 pub struct ClusterConfig {
     configuration: KubeVirtConfiguration,
+    annotations: BTreeMap<String, String>,
 }
 
 impl Default for ClusterConfig {
@@ -44,7 +45,13 @@ impl ClusterConfig {
         if let Some(architecture) = architecture.filter(|name| !name.is_empty()) {
             merged["architectureConfiguration"]["defaultArchitecture"] = architecture.into();
         }
-        Self { configuration: serde_json::from_value(merged).unwrap_or_default() }
+        let annotations = kubevirt.metadata.annotations.clone().unwrap_or_default();
+        Self { configuration: serde_json::from_value(merged).unwrap_or_default(), annotations }
+    }
+
+    /// An annotation of `KubeVirt` itself, which is where experimental settings are made.
+    pub fn annotation(&self, name: &str) -> Option<&str> {
+        self.annotations.get(name).map(String::as_str)
     }
 
     /// The whole configuration, defaults filled in.
@@ -144,6 +151,14 @@ impl ClusterConfig {
     /// The most memory that a VM can be grown to, if the cluster sets a limit.
     pub fn max_guest(&self) -> Option<&Quantity> {
         self.configuration.live_update_configuration.as_ref()?.max_guest.as_ref()
+    }
+
+    /// The socket on a node where TDX guests get their quotes made.
+    pub fn quote_socket(&self) -> &str {
+        let tdx = self.configuration.confidential_compute.as_ref().and_then(|own| own.tdx.as_ref());
+        let attestation = tdx.and_then(|tdx| tdx.attestation.as_ref());
+        let own = attestation.and_then(|attestation| attestation.qgs_socket_path.as_deref());
+        own.unwrap_or("/var/run/tdx-qgs/qgs.socket")
     }
 
     /// What becomes of references to instance types in stored VMs.

@@ -91,7 +91,9 @@ fn a_manifest_is_accepted_in_words() {
 
 #[test]
 fn a_refusal_names_every_field_and_fails() {
-    let broken = SEED.replace("bus: virtio", "bus: floppy").replace("name: default\n        pod", "name: other\n        pod");
+    let broken = SEED
+        .replace("bus: virtio", "bus: floppy")
+        .replace("name: default\n        pod", "name: other\n        pod");
     let output = kubevirt(&["admit", "-f", "-"], broken.as_bytes());
     let text = out(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Incoming, Outcome, Refusal, Steps, raw};
+use crate::validate::eviction::Decision;
 use crate::{Context, Operation, Problems, mutate, validate};
 
 type Mutate<K> = fn(&Context<'_>, &mut K, Option<&K>) -> Problems;
@@ -15,7 +16,7 @@ type Check<K> = fn(&Context<'_>, &K, Option<&K>) -> Problems;
 pub fn review(cx: &Context<'_>, incoming: &Incoming, steps: Steps) -> Outcome {
     let resource = &incoming.resource;
     if resource.group == "policy" && resource.kind == "Eviction" {
-        return evict(cx);
+        return evict(cx, incoming);
     }
     let known = |kind: &&Kind| kind.group == resource.group && kind.name == resource.kind;
     let Some(kind) = KINDS.iter().find(known) else {
@@ -41,8 +42,17 @@ pub fn review(cx: &Context<'_>, incoming: &Incoming, steps: Steps) -> Outcome {
     Dispatch { cx, incoming, steps, kind }.by_kind()
 }
 
-fn evict(cx: &Context<'_>) -> Outcome {
-    Outcome { refusal: validate::eviction::refusal(cx), ..Outcome::default() }
+fn evict(cx: &Context<'_>, incoming: &Incoming) -> Outcome {
+    let mut problems = incoming.problems.clone();
+    let refusal = raw::decode(&incoming.object, &mut problems).and_then(|eviction| {
+        match validate::eviction::check(cx, &eviction) {
+            Decision::Allow => None,
+            Decision::Refuse { message } | Decision::Evacuate { message, .. } => {
+                Some(Refusal { code: 429, reason: "TooManyRequests", message })
+            }
+        }
+    });
+    Outcome { problems, refusal, ..Outcome::default() }
 }
 
 struct Dispatch<'a> {
@@ -86,7 +96,7 @@ impl Dispatch<'_> {
 
     fn status(&self) -> Outcome {
         match self.kind.name {
-            "VirtualMachine" => self.check(validate::status::check_vm),
+            "VirtualMachine" => self.check(validate::status::check),
             _ => self.schema_only(),
         }
     }

@@ -3,6 +3,8 @@
 mod live_update;
 mod run_strategy;
 
+use std::borrow::Cow;
+
 use kubevirt_api::vm::{VirtualMachine, VirtualMachineSpec};
 use kubevirt_api::vmi::VirtualMachineInstanceSpec;
 
@@ -11,7 +13,8 @@ use super::vmi_spec::domain::{discontinued, grace};
 use super::vmi_spec::network;
 use super::vmi_spec::storage::volume_requests;
 use super::{data_volume_template, vm_storage, vmi_spec};
-use crate::{Context, Path, Problems};
+use crate::mutate::vmi::default_instance_spec;
+use crate::{Context, Path, Problems, instancetype};
 
 /// Everything that is wrong with a virtual machine.
 pub fn check(cx: &Context<'_>, new: &VirtualMachine, old: Option<&VirtualMachine>) -> Problems {
@@ -23,13 +26,14 @@ pub fn check(cx: &Context<'_>, new: &VirtualMachine, old: Option<&VirtualMachine
     if new.spec.running.is_some() {
         problems.warn("spec.running is deprecated; use spec.runStrategy instead");
     }
-    match seams::expanded(cx, new) {
-        Ok(vmi) => {
+    match expanded(cx, new, &mut problems) {
+        Ok(expanded) => {
+            let vmi = expanded.template.spec.as_ref().map_or_else(Cow::default, Cow::Borrowed);
             if old.is_none() {
                 discontinued::check(cx, &vmi, &mut problems);
                 network::check_creation(&Path::new("spec"), &vmi, &mut problems);
             }
-            check_spec(cx, &Path::new("spec"), &new.spec, &vmi, &mut problems);
+            check_spec(cx, &Path::new("spec"), &expanded, &vmi, &mut problems);
         }
         // Without knowing the instance there is only the rest to look at.
         Err(conflicts) => {
@@ -43,6 +47,19 @@ pub fn check(cx: &Context<'_>, new: &VirtualMachine, old: Option<&VirtualMachine
         volume_requests::check(cx, new, &mut problems);
     }
     problems
+}
+
+/// The specification with its template as instances are made from it: with instance type, preference and defaults.
+fn expanded(
+    cx: &Context<'_>,
+    vm: &VirtualMachine,
+    problems: &mut Problems,
+) -> Result<VirtualMachineSpec, Problems> {
+    let mut checked = instancetype::check_vm(cx, vm)?;
+    problems.append(default_instance_spec(cx.config, checked.template.spec.get_or_insert_default()));
+    problems.append(checked.requirements());
+    problems.append(checked.notes);
+    Ok(VirtualMachineSpec { template: checked.template, ..vm.spec.clone() })
 }
 
 /// Everything that is wrong with the specification of a machine that stands at `path` and makes instances like

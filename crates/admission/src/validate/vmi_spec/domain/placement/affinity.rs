@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::{
     WeightedPodAffinityTerm,
 };
 
-use crate::validate::names::{DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain};
 use super::selectors;
+use crate::validate::names::{DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain};
 use crate::{Path, Problems};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
