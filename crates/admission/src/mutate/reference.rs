@@ -46,7 +46,8 @@ fn stored_in_machine() -> Value {
 }
 
 fn world() -> World {
-    World::default().with_configuration(json!({ "architectureConfiguration": { "defaultArchitecture": "amd64" } }))
+    World::default()
+        .with_configuration(json!({ "architectureConfiguration": { "defaultArchitecture": "amd64" } }))
 }
 
 #[test]
