@@ -23,12 +23,9 @@ pub fn apply(cx: &Context<'_>, vm: &mut VirtualMachine, old: Option<&VirtualMach
     }
     let namespace = vm.metadata.namespace.clone().unwrap_or_else(|| cx.request.namespace.clone());
     default_vm(cx.config, cx.objects, &namespace, vm);
-    if created {
-        let template = &mut vm.spec.template;
-        let spec = template.spec.get_or_insert_default();
-        if machine::has_pcie_ports(spec) {
-            metadata::mark_pci_topology(spec, template.metadata.get_or_insert_default());
-        }
+    let template = &mut vm.spec.template;
+    if created && template.spec.as_ref().is_some_and(machine::has_pcie_ports) {
+        metadata::mark_pci_topology(template.metadata.get_or_insert_default());
     }
     problems
 }

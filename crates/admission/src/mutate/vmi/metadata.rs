@@ -1,7 +1,7 @@
 //! The marks on a new instance: who waits for its end, and what the cluster decided for it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kubevirt_api::vmi::{VirtualMachineInstance, VirtualMachineInstanceSpec};
+use kubevirt_api::vmi::VirtualMachineInstance;
 
 use super::machine;
 use crate::{ClusterConfig, Gate};
@@ -16,7 +16,9 @@ const PCI_TOPOLOGY: &str = "v3";
 
 /// Marks a new instance whose specification is complete.
 pub fn mark(config: &ClusterConfig, vmi: &mut VirtualMachineInstance) {
-    mark_pci_topology(&vmi.spec, &mut vmi.metadata);
+    if machine::has_pcie_ports(&vmi.spec) {
+        mark_pci_topology(&mut vmi.metadata);
+    }
     let domain = &vmi.spec.domain;
     let annotations = &mut vmi.metadata.annotations;
     let isolated = domain.cpu.as_ref().is_some_and(|cpu| cpu.isolate_emulator_thread == Some(true));
@@ -33,11 +35,9 @@ pub fn mark(config: &ClusterConfig, vmi: &mut VirtualMachineInstance) {
 }
 
 /// Records how PCI ports are laid out, so that a later version does not move the devices of this guest.
-pub fn mark_pci_topology(spec: &VirtualMachineInstanceSpec, metadata: &mut ObjectMeta) {
-    if machine::has_pcie_ports(spec) {
-        let annotations = metadata.annotations.get_or_insert_default();
-        annotations.entry(PCI_TOPOLOGY_VERSION.to_owned()).or_insert_with(|| PCI_TOPOLOGY.to_owned());
-    }
+pub fn mark_pci_topology(metadata: &mut ObjectMeta) {
+    let annotations = metadata.annotations.get_or_insert_default();
+    annotations.entry(PCI_TOPOLOGY_VERSION.to_owned()).or_insert_with(|| PCI_TOPOLOGY.to_owned());
 }
 
 /// Adds a finalizer that is not there yet.

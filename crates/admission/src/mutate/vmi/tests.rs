@@ -1,5 +1,6 @@
 //! New instances as a whole.
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -193,4 +194,31 @@ fn a_cluster_without_a_usable_interface_refuses_instances_that_list_none() {
     let mut vmi: VirtualMachineInstance = read(json!({ "spec": { "domain": { "devices": {} } } }));
     let problems = world.run(|cx| apply(cx, &mut vmi, None));
     assert_fields("bridge", &problems, &[""]);
+}
+
+proptest! {
+    /// Whatever the numbers are, defaults end, and what they filled in they do not change again.
+    #[test]
+    fn defaults_hold_for_any_numbers(
+        counts in [any::<Option<i32>>(), any::<Option<i32>>(), any::<Option<i32>>(), any::<Option<i32>>()],
+        quantities in ["[-+]?[0-9]{1,22}(Ki|Mi|Gi|Ei|m|k|e3)?", "[ -~]{0,6}", "[0-9]{1,19}", "[0-9]Gi"],
+        ratio in any::<i32>(),
+        most in any::<Option<i32>>(),
+    ) {
+        let [sockets, cores, threads, max_sockets] = counts;
+        let [guest, memory, cpu, page] = quantities;
+        let world = World::default().with_configuration(
+            json!({ "liveUpdateConfiguration": { "maxHotplugRatio": ratio, "maxCpuSockets": most } }),
+        );
+        let mut vmi: VirtualMachineInstance = read(json!({ "spec": { "architecture": "amd64", "domain": {
+            "devices": {},
+            "cpu": { "sockets": sockets, "cores": cores, "threads": threads, "maxSockets": max_sockets },
+            "memory": { "guest": guest, "hugepages": { "pageSize": page } },
+            "resources": { "requests": { "memory": memory, "cpu": cpu }, "limits": { "cpu": cpu } },
+        } } }));
+        default_instance(&world.config, &|| Uuid::nil(), &mut vmi);
+        let once = vmi.clone();
+        default_instance(&world.config, &|| Uuid::nil(), &mut vmi);
+        prop_assert_eq!(vmi, once);
+    }
 }
