@@ -5,35 +5,51 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 /// Names by which the binary is a component.
 const NAMES: [&str; 6] =
     ["virt-operator", "virt-api", "virt-controller", "virt-handler", "virt-launcher", "virtctl"];
 
-/// A component of the system.
+/// A component of the system, with its own arguments.
 #[derive(Subcommand)]
 pub enum Component {
     /// Everything at once on this machine, without Kubernetes.
-    Up,
-    /// A component that is not part of this version yet.
-    #[command(external_subcommand)]
-    Other(Vec<OsString>),
+    Up(Rest),
+    /// Installs and updates all other components.
+    VirtOperator(Rest),
+    /// Admission webhooks and subresources.
+    VirtApi(Rest),
+    /// Makes instances of machines, and pods of instances.
+    VirtController(Rest),
+    /// Looks after the instances of a node.
+    VirtHandler(Rest),
+    /// Runs one instance.
+    VirtLauncher(Rest),
+    /// What users do with running machines.
+    Virtctl(Rest),
+}
+
+/// Arguments that the component itself understands.
+#[derive(Args)]
+pub struct Rest {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _arguments: Vec<OsString>,
 }
 
 impl Component {
     /// Runs the component.
     pub fn run(&self) -> Result<ExitCode> {
-        match self {
-            Self::Up => bail!("`kubevirt up` is not part of this version yet"),
-            Self::Other(arguments) => {
-                let name = arguments.first().map(|name| name.to_string_lossy()).unwrap_or_default();
-                if NAMES.contains(&name.as_ref()) {
-                    bail!("{name} is not part of this version yet");
-                }
-                bail!("{name:?} is not a command; `kubevirt --help` lists them");
-            }
-        }
+        let name = match self {
+            Self::Up(_) => "kubevirt up",
+            Self::VirtOperator(_) => "virt-operator",
+            Self::VirtApi(_) => "virt-api",
+            Self::VirtController(_) => "virt-controller",
+            Self::VirtHandler(_) => "virt-handler",
+            Self::VirtLauncher(_) => "virt-launcher",
+            Self::Virtctl(_) => "virtctl",
+        };
+        bail!("{name} is not part of this version yet");
     }
 }
 

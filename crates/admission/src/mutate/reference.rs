@@ -80,7 +80,16 @@ fn a_machine_is_stored_as_the_original_stores_it() {
         },
     });
     assert_eq!(serde_json::to_value(&vm.spec).unwrap(), expected);
-    assert_eq!(vm.metadata.finalizers, None);
+    let expected = json!({
+        "name": "web",
+        "namespace": "default",
+        "annotations": {
+            "kubevirt.io/latest-observed-api-version": "v1",
+            "kubevirt.io/storage-observed-api-version": "v1",
+        },
+        "finalizers": ["kubevirt.io/virtualMachineControllerFinalize"],
+    });
+    assert_eq!(serde_json::to_value(&vm.metadata).unwrap(), expected);
 }
 
 #[test]
@@ -102,10 +111,16 @@ fn an_instance_is_stored_as_the_original_stores_it() {
     expected = patched(
         &expected,
         &json!({
-            "metadata": { "finalizers": [
-                "kubevirt.io/virtualMachineControllerFinalize",
-                "kubevirt.io/foregroundDeleteVirtualMachine",
-            ] },
+            "metadata": {
+                "annotations": {
+                    "kubevirt.io/latest-observed-api-version": "v1",
+                    "kubevirt.io/storage-observed-api-version": "v1",
+                },
+                "finalizers": [
+                    "kubevirt.io/virtualMachineControllerFinalize",
+                    "kubevirt.io/foregroundDeleteVirtualMachine",
+                ],
+            },
             "spec": {
                 "domain": {
                     "cpu": { "cores": 2, "model": "host-model" },

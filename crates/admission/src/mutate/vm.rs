@@ -1,5 +1,6 @@
 //! What a machine leaves open: its architecture, its machine type and the numbers of its firmware.
 
+use kubevirt_api::names::finalizers::VM_CONTROLLER;
 use kubevirt_api::vm::{DataVolumeTemplate, VirtualMachine};
 use serde_json::Value;
 
@@ -18,6 +19,8 @@ pub fn apply(cx: &Context<'_>, vm: &mut VirtualMachine, old: Option<&VirtualMach
     let problems = instancetype::mutate::apply(cx, vm, old);
     let created = cx.request.operation == Operation::Create;
     if created {
+        metadata::add_finalizer(&mut vm.metadata, VM_CONTROLLER);
+        metadata::mark_versions(&mut vm.metadata);
         // Only now: the controller gives machines from before the UUID that they had.
         firmware::set_identity(cx.fresh_uuid, vm.spec.template.spec.get_or_insert_default());
     }

@@ -10,7 +10,7 @@ pub mod eviction;
 pub mod export;
 pub mod instancetype;
 pub mod kubevirt;
-mod labels;
+pub(crate) mod labels;
 pub mod migration;
 pub mod migration_policy;
 pub(crate) mod names;

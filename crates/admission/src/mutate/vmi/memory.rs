@@ -42,53 +42,41 @@ pub fn set_hotplug_room(config: &ClusterConfig, spec: &mut VirtualMachineInstanc
         let most = guest.checked_mul(i64::from(config.max_hotplug_ratio().max(0)))?;
         Some(Amount::from_int(most).to_quantity(Format::BinarySi))
     });
-    if hotplug_obstacle(spec, most.as_ref()).is_none() {
+    if hotplug_obstacles(spec, most.as_ref()).is_empty() {
         spec.domain.memory.get_or_insert_default().max_guest = most;
     }
 }
 
-/// Why memory cannot be plugged into this guest up to `most`, if it cannot.
-pub fn hotplug_obstacle(spec: &VirtualMachineInstanceSpec, most: Option<&Quantity>) -> Option<&'static str> {
+/// Everything that keeps memory from being plugged into this guest up to `most`.
+pub fn hotplug_obstacles(spec: &VirtualMachineInstanceSpec, most: Option<&Quantity>) -> Vec<&'static str> {
     let domain = &spec.domain;
     let cpu = domain.cpu.as_ref();
-    if cpu.is_some_and(|cpu| cpu.realtime.is_some()) {
-        return Some("a realtime guest cannot be given memory while it runs");
-    }
     let numa = cpu.and_then(|cpu| cpu.numa.as_ref());
-    if numa.is_some_and(|numa| numa.guest_mapping_passthrough.is_some()) {
-        return Some("a guest that maps the NUMA nodes of its host cannot be given memory while it runs");
-    }
-    if domain.launch_security.is_some() {
-        return Some("an encrypted guest cannot be given memory while it runs");
-    }
     let memory = domain.memory.as_ref();
-    let Some(guest) = memory.and_then(|memory| memory.guest.as_ref()?.amount().ok()) else {
-        return Some("memory.guest must say how much memory the guest starts with");
-    };
-    let Some(most) = most.and_then(|most| most.amount().ok()) else {
-        return Some("memory.maxGuest must say how much memory the guest can grow to");
-    };
-    if guest > most {
-        return Some("memory.guest is more than the guest can grow to");
-    }
+    let guest = memory.and_then(|memory| memory.guest.as_ref()?.amount().ok());
+    let most = most.and_then(|most| most.amount().ok());
     let page = memory.and_then(|memory| memory.hugepages.as_ref()?.page_size.as_deref());
-    let whole_blocks = |amount: Amount| match page {
-        Some("1Gi") => amount.value() % HUGE_BLOCK == 0,
-        _ => amount.value() % BLOCK == 0,
-    };
-    if !whole_blocks(guest) {
-        return Some("memory.guest must be a multiple of 2Mi, or of 1Gi with pages of that size");
-    }
-    if !whole_blocks(most) {
-        return Some("memory.maxGuest must be a multiple of 2Mi, or of 1Gi with pages of that size");
-    }
-    if architecture::of(spec) != "amd64" {
-        return Some("only guests for amd64 can be given memory while they run");
-    }
-    if guest.value() < LEAST_GUEST {
-        return Some("a guest needs 1Gi of memory or more to be given more while it runs");
-    }
-    None
+    let block = if page == Some("1Gi") { HUGE_BLOCK } else { BLOCK };
+    let broken = |amount: Option<Amount>| amount.is_some_and(|amount| amount.value() % block != 0);
+    let table = [
+        (cpu.is_some_and(|cpu| cpu.realtime.is_some()), "cpu.realtime keeps it from growing"),
+        (
+            numa.is_some_and(|numa| numa.guest_mapping_passthrough.is_some()),
+            "cpu.numa.guestMappingPassthrough keeps it from growing",
+        ),
+        (domain.launch_security.is_some(), "launchSecurity keeps it from growing"),
+        (guest.is_none(), "memory.guest must say how much memory the guest starts with"),
+        (most.is_none(), "memory.maxGuest must say how much memory the guest can grow to"),
+        (
+            guest.zip(most).is_some_and(|(guest, most)| guest > most),
+            "memory.guest is more than memory.maxGuest",
+        ),
+        (broken(guest), "memory.guest must be a multiple of 2Mi, or of 1Gi with pages of that size"),
+        (broken(most), "memory.maxGuest must be a multiple of 2Mi, or of 1Gi with pages of that size"),
+        (architecture::of(spec) != "amd64", "only guests for amd64 can grow"),
+        (guest.is_some_and(|guest| guest.value() < LEAST_GUEST), "a guest with less than 1Gi cannot grow"),
+    ];
+    table.into_iter().filter(|(holds, _)| *holds).map(|(_, text)| text).collect()
 }
 
 #[cfg(test)]

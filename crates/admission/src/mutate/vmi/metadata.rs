@@ -1,16 +1,19 @@
 //! The marks on a new instance: who waits for its end, and what the cluster decided for it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kubevirt_api::names::annotations::{LATEST_OBSERVED_API_VERSION, STORAGE_OBSERVED_API_VERSION};
+use kubevirt_api::names::finalizers::FOREGROUND_DELETE;
 use kubevirt_api::vmi::VirtualMachineInstance;
 
 use super::machine;
 use crate::{ClusterConfig, Gate};
 
-const FINALIZER: &str = "kubevirt.io/foregroundDeleteVirtualMachine";
 const PCI_TOPOLOGY_VERSION: &str = "kubevirt.io/pci-topology-version";
 const EVEN_EMULATOR_CPUS: &str = "alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity";
 const QUOTE_SOCKET: &str = "kubevirt.io/qgs-socket-path";
 
+/// The version in which objects are known and stored.
+const API_VERSION: &str = "v1";
 /// The way in which new guests have their PCI ports laid out.
 const PCI_TOPOLOGY: &str = "v3";
 
@@ -31,7 +34,15 @@ pub fn mark(config: &ClusterConfig, vmi: &mut VirtualMachineInstance) {
     if is_tdx && !socket.is_empty() {
         annotations.get_or_insert_default().insert(QUOTE_SOCKET.to_owned(), socket.to_owned());
     }
-    add_finalizer(&mut vmi.metadata, FINALIZER);
+    add_finalizer(&mut vmi.metadata, FOREGROUND_DELETE);
+}
+
+/// Records the API versions that are known here, which spares the controller a write of its own.
+pub fn mark_versions(metadata: &mut ObjectMeta) {
+    let annotations = metadata.annotations.get_or_insert_default();
+    for name in [LATEST_OBSERVED_API_VERSION, STORAGE_OBSERVED_API_VERSION] {
+        annotations.insert(name.to_owned(), API_VERSION.to_owned());
+    }
 }
 
 /// Records how PCI ports are laid out, so that a later version does not move the devices of this guest.

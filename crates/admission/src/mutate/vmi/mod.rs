@@ -45,6 +45,7 @@ fn complete(cx: &Context<'_>, vmi: &mut VirtualMachineInstance) -> Problems {
     let mut problems = presets::apply(cx, vmi);
     problems.append(default_instance(cx.config, cx.fresh_uuid, vmi));
     metadata::mark(cx.config, vmi);
+    metadata::mark_versions(&mut vmi.metadata);
     status::begin(cx, vmi);
     problems
 }

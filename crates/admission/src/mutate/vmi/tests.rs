@@ -27,7 +27,11 @@ fn an_instance_that_says_nothing_is_complete() {
         "metadata": {
             "namespace": "default",
             "name": "test",
-            "annotations": { "kubevirt.io/pci-topology-version": "v3" },
+            "annotations": {
+                "kubevirt.io/pci-topology-version": "v3",
+                "kubevirt.io/latest-observed-api-version": "v1",
+                "kubevirt.io/storage-observed-api-version": "v1",
+            },
             "finalizers": ["kubevirt.io/foregroundDeleteVirtualMachine"],
         },
         "spec": {
@@ -86,7 +90,7 @@ fn architectures_differ() {
     assert_eq!(domain["memory"], json!({ "guest": "1Gi" }));
     assert_eq!(domain["features"], json!({ "acpi": { "enabled": false } }));
     assert_eq!(domain["devices"]["watchdog"]["diag288"], json!({ "action": "reset" }));
-    assert_eq!(z["metadata"].get("annotations"), None);
+    assert_eq!(z["metadata"]["annotations"].get("kubevirt.io/pci-topology-version"), None);
 
     let x86 = of("amd64");
     let domain = &x86["spec"]["domain"];

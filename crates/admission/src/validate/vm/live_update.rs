@@ -1,32 +1,16 @@
-//! What a machine must keep to so that CPUs and memory can be added while it runs.
+//! What a machine must keep to so that memory can be added while it runs.
 
 use kubevirt_api::quantity::{Amount, QuantityExt};
 use kubevirt_api::vmi::VirtualMachineInstanceSpec;
 use kubevirt_api::vmi::memory::Memory;
 
+use crate::mutate::vmi::memory::hotplug_obstacles;
 use crate::{Context, Path, Problems};
-
-const MIB: i64 = 1 << 20;
-const GIB: i64 = 1 << 30;
-
-/// The step in which memory is added.
-const STEP: i64 = 2 * MIB;
-/// The page size whose pages are larger than a step, and then are the step.
-const LARGE_PAGE: &str = "1Gi";
-/// A guest with less cannot take up more memory.
-const LEAST_GUEST: i64 = GIB;
 
 /// Checks an instance whose domain stands at `path`, where changes are applied live.
 pub fn check(cx: &Context<'_>, path: &Path<'_>, vmi: &VirtualMachineInstanceSpec, problems: &mut Problems) {
     if !cx.config.live_update() {
         return;
-    }
-    if let Some(cpu) = &vmi.domain.cpu {
-        let (sockets, most) = (cpu.sockets.unwrap_or_default(), cpu.max_sockets.unwrap_or_default());
-        if sockets > 0 && most > 0 && sockets > most {
-            problems
-                .invalid(&path.at("cpu.sockets"), format!("is {sockets}, but maxSockets allows only {most}"));
-        }
     }
     if let Some(memory) = vmi.domain.memory.as_ref().filter(|memory| memory.max_guest.is_some()) {
         check_memory(path, vmi, memory, problems);
@@ -34,50 +18,21 @@ pub fn check(cx: &Context<'_>, path: &Path<'_>, vmi: &VirtualMachineInstanceSpec
 }
 
 fn check_memory(path: &Path<'_>, vmi: &VirtualMachineInstanceSpec, memory: &Memory, problems: &mut Problems) {
-    let mut against = obstacles(vmi);
     let guest = memory.guest.as_ref().map(QuantityExt::amount);
     let max_guest = memory.max_guest.as_ref().map(QuantityExt::amount);
-    match (guest, max_guest) {
-        (None, _) => against.push("it needs memory.guest to be set".into()),
-        (Some(Ok(guest)), Some(Ok(most))) => against.extend(size_problems(memory, guest, most)),
-        (guest, max_guest) => {
-            malformed(&path.at("memory.guest"), guest, problems);
-            malformed(&path.at("memory.maxGuest"), max_guest, problems);
-        }
+    if matches!(guest, Some(Err(_))) || matches!(max_guest, Some(Err(_))) {
+        malformed(&path.at("memory.guest"), guest, problems);
+        malformed(&path.at("memory.maxGuest"), max_guest, problems);
+        return;
     }
     // One problem for the field, with all that stands against it.
+    let against = hotplug_obstacles(vmi, memory.max_guest.as_ref());
     if !against.is_empty() {
         problems.invalid(
             &path.at("memory.guest"),
             format!("memory cannot be added up to maxGuest: {}", against.join("; ")),
         );
     }
-}
-
-/// What no amount of memory would make up for.
-fn obstacles(vmi: &VirtualMachineInstanceSpec) -> Vec<String> {
-    let cpu = vmi.domain.cpu.as_ref();
-    let pass_through = cpu.and_then(|cpu| cpu.numa.as_ref()?.guest_mapping_passthrough.as_ref());
-    let architecture = vmi.architecture.as_deref().unwrap_or_default();
-    let table = [
-        (cpu.is_some_and(|cpu| cpu.realtime.is_some()), "not with cpu.realtime"),
-        (pass_through.is_some(), "not with cpu.numa.guestMappingPassthrough"),
-        (vmi.domain.launch_security.is_some(), "not with launchSecurity"),
-        (architecture != "amd64", "only with the architecture amd64"),
-    ];
-    table.iter().filter(|(holds, _)| *holds).map(|(_, text)| (*text).to_owned()).collect()
-}
-
-fn size_problems(memory: &Memory, guest: Amount, most: Amount) -> Vec<String> {
-    let page_size = memory.hugepages.as_ref().and_then(|pages| pages.page_size.as_deref());
-    let (step, step_name) = if page_size == Some(LARGE_PAGE) { (GIB, "1Gi") } else { (STEP, "2Mi") };
-    let table = [
-        (guest > most, "guest is more than maxGuest".to_owned()),
-        (guest.value() % step != 0, format!("guest is no multiple of {step_name}")),
-        (most.value() % step != 0, format!("maxGuest is no multiple of {step_name}")),
-        (guest.value() < LEAST_GUEST, "guest is less than 1Gi".to_owned()),
-    ];
-    table.into_iter().filter(|(holds, _)| *holds).map(|(_, text)| text).collect()
 }
 
 /// Reports a quantity that is none, unless that is known already.
@@ -122,15 +77,8 @@ mod tests {
     fn machines_that_can_and_cannot_grow() {
         let cpu = |value: Value| json!({ "domain": { "cpu": value } });
         let guest = &["domain.memory.guest"][..];
-        let sockets = &["domain.cpu.sockets"][..];
         let cases = [
             ("as it is", json!({}), &[][..]),
-            ("fewer sockets", cpu(json!({ "sockets": 2, "maxSockets": 4 })), &[]),
-            ("all sockets", cpu(json!({ "sockets": 4, "maxSockets": 4 })), &[]),
-            ("too many sockets", cpu(json!({ "sockets": 5, "maxSockets": 4 })), sockets),
-            ("no limit", cpu(json!({ "sockets": 5 })), &[]),
-            ("limit of zero", cpu(json!({ "sockets": 5, "maxSockets": 0 })), &[]),
-            ("no sockets", cpu(json!({ "maxSockets": 4 })), &[]),
             ("realtime", cpu(json!({ "realtime": {} })), guest),
             ("pass through", cpu(json!({ "numa": { "guestMappingPassthrough": {} } })), guest),
             ("plain NUMA", cpu(json!({ "numa": {} })), &[]),

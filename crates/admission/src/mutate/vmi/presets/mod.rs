@@ -1,13 +1,13 @@
 //! Presets: defaults of a namespace for the instances that a selector finds. Deprecated, and warned of.
 
 mod merge;
-mod selector;
 
 use std::sync::Arc;
 
 use kubevirt_api::preset::VirtualMachineInstancePreset;
 use kubevirt_api::vmi::VirtualMachineInstance;
 
+use crate::validate::labels;
 use crate::{Context, Path, Problems};
 
 const EXCLUDE: &str = "virtualmachineinstancepresets.admission.kubevirt.io/exclude";
@@ -42,7 +42,7 @@ fn matching(
     }
     let mut matching = Vec::new();
     for preset in cx.objects.presets(namespace) {
-        match selector::matches(&preset.spec.selector, vmi.metadata.labels.as_ref()) {
+        match labels::matches(&preset.spec.selector, vmi.metadata.labels.as_ref()) {
             Ok(true) => matching.push(preset),
             Ok(false) => {}
             Err(reason) => problems.invalid(
