@@ -110,6 +110,18 @@ impl ClusterConfig {
         developer.and_then(|developer| developer.memory_overcommit).unwrap_or(100)
     }
 
+    /// Whether disks may hold SCSI reservations that outlive a restart.
+    pub fn persistent_reservation(&self) -> bool {
+        let own = self.configuration.persistent_reservation_configuration.as_ref();
+        own.and_then(|own| own.enabled).unwrap_or_else(|| {
+            // The gate is open to all by now, but naming it still turns this on.
+            let developer = self.configuration.developer_configuration.as_ref();
+            let gates =
+                developer.and_then(|developer| developer.feature_gates.as_deref()).unwrap_or_default();
+            gates.iter().any(|gate| gate == Gate::PersistentReservation.name())
+        })
+    }
+
     /// Host devices that VMs may use.
     pub fn permitted_host_devices(&self) -> Option<&PermittedHostDevices> {
         self.configuration.permitted_host_devices.as_ref()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, OnceLock};
 
-use kubevirt_api::crd::{KINDS, Kind, schema};
+use kubevirt_api::crd::{KINDS, Kind, strict_schema};
 use kubevirt_schema::{
     ProblemKind, Schema, apply_defaults, drop_nulls, normalize_numbers, unknown_fields, validate,
 };
@@ -17,7 +17,7 @@ static SCHEMAS: LazyLock<BTreeMap<&'static str, OnceLock<Option<Schema>>>> =
     LazyLock::new(|| KINDS.iter().map(|kind| (kind.name, OnceLock::new())).collect());
 
 fn schema_of(kind: &Kind) -> Option<&'static Schema> {
-    SCHEMAS.get(kind.name)?.get_or_init(|| Schema::parse(&schema(kind)).ok()).as_ref()
+    SCHEMAS.get(kind.name)?.get_or_init(|| Schema::parse(&strict_schema(kind)).ok()).as_ref()
 }
 
 /// Checks an object against the schema of its kind, then puts it into the form that an API server would store:

@@ -2,6 +2,8 @@
 
 use kubevirt_api::preset::VirtualMachineInstancePreset;
 
+use super::vmi_spec::domain::firmware;
+use super::vmi_spec::storage::disks;
 use crate::{Context, Path, Problems};
 
 /// Everything that is wrong with a preset.
@@ -11,11 +13,15 @@ pub fn check(
     _old: Option<&VirtualMachineInstancePreset>,
 ) -> Problems {
     let mut problems = Problems::default();
-    if new.spec.domain.is_none() {
-        problems.required(
-            &Path::new("spec.domain"),
-            "is missing: it holds the settings that the preset merges in",
-        );
+    let path = Path::new("spec.domain");
+    let Some(domain) = &new.spec.domain else {
+        problems.required(&path, "is missing: it holds the settings that the preset merges in");
+        return problems;
+    };
+    let disks = domain.devices.disks.as_deref().unwrap_or_default();
+    disks::check(&path.at("devices.disks"), disks, &mut problems);
+    if let Some(firmware) = &domain.firmware {
+        firmware::check_boot(&path.at("firmware"), firmware, &mut problems);
     }
     problems
 }
@@ -28,9 +34,21 @@ mod tests {
     use crate::testing::{World, assert_fields, read};
 
     #[test]
-    fn a_preset_needs_a_domain() {
+    fn a_preset_is_held_to_its_disks_and_its_firmware() {
+        let preset = |domain: serde_json::Value| json!({ "spec": { "selector": {}, "domain": domain } });
+        let twice = json!([{ "name": "a", "disk": {} }, { "name": "a", "disk": {} }]);
         let cases = [
-            ("with", json!({ "spec": { "selector": {}, "domain": { "devices": {} } } }), &[][..]),
+            (
+                "disks",
+                preset(json!({ "devices": { "disks": twice } })),
+                &["spec.domain.devices.disks[1].name"][..],
+            ),
+            (
+                "firmware",
+                preset(json!({ "devices": {}, "firmware": { "bootloader": { "bios": {}, "efi": {} } } })),
+                &["spec.domain.firmware.bootloader"],
+            ),
+            ("with", json!({ "spec": { "selector": {}, "domain": { "devices": {} } } }), &[]),
             ("without", json!({ "spec": { "selector": {} } }), &["spec.domain"]),
         ];
         for (case, preset, expected) in cases {

@@ -10,15 +10,7 @@ use crate::{Path, Problems};
 /// Everything that is wrong.
 pub(super) fn check(path: &Path<'_>, spec: &VirtualMachineInstanceSpec, problems: &mut Problems) {
     let Some(firmware) = &spec.domain.firmware else { return };
-    let field = path.at("domain.firmware");
-    let bootloader = firmware.bootloader.as_ref();
-    if bootloader.is_some_and(|bootloader| bootloader.efi.is_some() && bootloader.bios.is_some()) {
-        problems
-            .invalid(&field.at("bootloader"), "a machine boots with EFI or with BIOS; remove one of them");
-    }
-    if let Some(kernel) = &firmware.kernel_boot {
-        check_kernel(&field.at("kernelBoot"), kernel, problems);
-    }
+    check_boot(&path.at("domain.firmware"), firmware, problems);
     if let Some(acpi) = &firmware.acpi {
         check_acpi(&path.at("acpi"), acpi, spec.volumes.as_deref().unwrap_or_default(), problems);
     }
@@ -28,6 +20,18 @@ pub(super) fn check(path: &Path<'_>, spec: &VirtualMachineInstanceSpec, problems
         let message =
             "Secure Boot needs SMM; set features.smm, or firmware.bootloader.efi.secureBoot to false";
         problems.invalid(&path.at("domain"), message);
+    }
+}
+
+/// What is wrong with how the machine boots; presets say that too.
+pub fn check_boot(field: &Path<'_>, firmware: &Firmware, problems: &mut Problems) {
+    let bootloader = firmware.bootloader.as_ref();
+    if bootloader.is_some_and(|bootloader| bootloader.efi.is_some() && bootloader.bios.is_some()) {
+        problems
+            .invalid(&field.at("bootloader"), "a machine boots with EFI or with BIOS; remove one of them");
+    }
+    if let Some(kernel) = &firmware.kernel_boot {
+        check_kernel(&field.at("kernelBoot"), kernel, problems);
     }
 }
 

@@ -8,7 +8,7 @@ mod dedicated_cpu;
 mod devices;
 pub mod discontinued;
 mod dns;
-mod firmware;
+pub mod firmware;
 mod gated_volumes;
 pub mod grace;
 mod host_devices;

@@ -11,6 +11,7 @@ pub mod hotplug;
 pub mod image_path;
 mod io_threads;
 pub mod mapping;
+mod reservation;
 pub mod utility_volumes;
 pub mod volume_requests;
 mod volumes;
@@ -29,6 +30,7 @@ pub fn check(cx: &Context<'_>, path: &Path<'_>, spec: &VirtualMachineInstanceSpe
     boot_order::check(path, spec, problems);
     io_threads::check(path, &spec.domain, problems);
     disks::check(&path.at("domain.devices.disks"), disks_of(spec), problems);
+    reservation::check(cx, path, disks_of(spec), problems);
     volumes::check(cx, &path.at("volumes"), volumes_of(spec), problems);
 }
 
