@@ -124,9 +124,13 @@ impl Problems {
         self.found.iter()
     }
 
-    /// The same without problems of these fields.
+    /// The same without problems of these fields and of what is inside of them.
     pub fn without(mut self, fields: &[String]) -> Self {
-        self.found.retain(|problem| !fields.contains(&problem.field));
+        let covers = |outer: &String, field: &str| match field.strip_prefix(outer.as_str()) {
+            Some(rest) => rest.is_empty() || (!outer.is_empty() && rest.starts_with(['.', '['])),
+            None => false,
+        };
+        self.found.retain(|problem| !fields.iter().any(|outer| covers(outer, &problem.field)));
         self
     }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct Duration(pub String);
 
 /// What Go reads as a duration.
-const PATTERN: &str = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$";
+pub const PATTERN: &str = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$";
 
 impl JsonSchema for Duration {
     fn schema_name() -> Cow<'static, str> {

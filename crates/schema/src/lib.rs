@@ -15,6 +15,7 @@ mod checks;
 mod defaults;
 mod depth;
 mod format;
+mod mend;
 mod node;
 mod nulls;
 mod numbers;
@@ -28,6 +29,7 @@ mod validate;
 
 pub use defaults::apply_defaults;
 pub use depth::MAX_DEPTH;
+pub use mend::mend;
 pub use node::{Additional, ListType, MapType, Node, Rule, Schema, Type};
 pub use nulls::drop_nulls;
 pub use numbers::normalize_numbers;

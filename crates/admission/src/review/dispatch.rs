@@ -147,9 +147,10 @@ impl Dispatch<'_> {
         };
         let mut change = None;
         if let Some(mutate) = mutate.filter(|_| self.steps.mutate()) {
-            let before = to_value(&typed);
+            // A patch of what had to be mended before it could be read would be of no use.
+            let before = problems.is_empty().then(|| to_value(&typed));
             merge(&mut problems, mutate(self.cx, &mut typed, old.as_ref()));
-            change = Some((before, to_value(&typed)));
+            change = before.map(|before| (before, to_value(&typed)));
         }
         if self.steps.validate() {
             merge(&mut problems, check(self.cx, &typed, old.as_ref()));
@@ -171,10 +172,10 @@ impl Dispatch<'_> {
     }
 }
 
-/// Adds what was found to what is known, but nothing of a field that was found wanting already.
+/// Adds what was found to what is known, but nothing of a field that was found wanting already, or inside of one.
 fn merge(known: &mut Problems, found: Problems) {
-    let repeated: Vec<String> = known.iter().map(|problem| problem.field.clone()).collect();
-    known.append(found.without(&repeated));
+    let wanting: Vec<String> = known.iter().map(|problem| problem.field.clone()).collect();
+    known.append(found.without(&wanting));
 }
 
 fn to_value<K: Serialize>(object: &K) -> Value {

@@ -3,6 +3,7 @@
 use kubevirt_schema::{Path, Segment, parse_strict};
 use serde_json::Value;
 
+use super::metadata;
 use crate::{Operation, Problems, Reason, Request, User};
 
 /// What a request is about.
@@ -99,7 +100,7 @@ impl Incoming {
     }
 
     /// The creation of an object by an ordinary user.
-    pub fn creation(mut object: Value) -> Self {
+    pub fn creation(object: Value) -> Self {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -116,15 +117,8 @@ impl Incoming {
             },
             dry_run: false,
         };
-        let object = object.take();
-        Self {
-            uid: String::new(),
-            resource,
-            request,
-            object,
-            old_object: Value::Null,
-            problems: Problems::default(),
-        }
+        let problems = metadata::check(&object);
+        Self { uid: String::new(), resource, request, object, old_object: Value::Null, problems }
     }
 }
 

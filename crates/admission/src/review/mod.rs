@@ -3,6 +3,7 @@
 mod answer;
 mod dispatch;
 mod incoming;
+mod metadata;
 mod raw;
 
 use serde_json::Value;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, OnceLock};
 
-use kubevirt_api::crd::{KINDS, Kind, strict_schema};
+use kubevirt_api::crd::{KINDS, Kind, QUANTITY_PATTERN, strict_schema};
+use kubevirt_api::duration::PATTERN as DURATION_PATTERN;
 use kubevirt_schema::{
-    ProblemKind, Schema, apply_defaults, drop_nulls, normalize_numbers, unknown_fields, validate,
+    ProblemKind, Schema, apply_defaults, drop_nulls, mend, normalize_numbers, unknown_fields, validate,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -21,7 +22,8 @@ fn schema_of(kind: &Kind) -> Option<&'static Schema> {
 }
 
 /// Checks an object against the schema of its kind, then puts it into the form that an API server would store:
-/// nulls that mean absence dropped, defaults of the schema filled in.
+/// nulls that mean absence dropped, defaults of the schema filled in. What could not be read is mended, so that
+/// everything else can still be judged.
 pub fn check(kind: &Kind, object: &mut Value, problems: &mut Problems) {
     let Some(schema) = schema_of(kind) else {
         problems.invalid(&Path::new(""), format!("the schema of {} is broken", kind.name));
@@ -29,15 +31,31 @@ pub fn check(kind: &Kind, object: &mut Value, problems: &mut Problems) {
     };
     drop_nulls(schema, object);
     apply_defaults(schema, object);
-    for problem in validate(schema, object) {
+    let found = validate(schema, object);
+    for problem in &found {
         let path = problem.path.to_string();
-        problems.add(reason(&problem.kind), &Path::new(&path), problem.detail);
+        problems.add(reason(&problem.kind), &Path::new(&path), in_words(&problem.detail));
     }
     for path in unknown_fields(schema, object) {
         let path = path.to_string();
         problems.add(Reason::Unknown, &Path::new(&path), "is not a known field; check its spelling");
     }
     normalize_numbers(schema, object);
+    mend(schema, object, &found);
+}
+
+/// A problem in words that help: nobody wants to read the pattern of a quantity.
+fn in_words(detail: &str) -> String {
+    let patterns = [
+        (QUANTITY_PATTERN, "a quantity such as 1Gi or 500m"),
+        (DURATION_PATTERN, "a duration such as 1h30m"),
+    ];
+    for (pattern, what) in patterns {
+        if let Some(value) = detail.strip_suffix(pattern).and_then(|text| text.split(" does not").next()) {
+            return format!("{value} is not {what}");
+        }
+    }
+    detail.to_owned()
 }
 
 fn reason(kind: &ProblemKind) -> Reason {

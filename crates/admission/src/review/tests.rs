@@ -74,6 +74,7 @@ fn every_problem_is_a_cause_with_its_field() {
     let found = found(&answer);
     assert!(found.contains(&("spec.domain.cpu.coers", "FieldUnknown")), "{found:?}");
     assert!(found.contains(&("spec.domain.cpu.cores", "FieldValueTypeInvalid")), "{found:?}");
+    assert!(found.contains(&("spec.domain.devices.disks[0].disk.bus", "FieldValueInvalid")), "{found:?}");
     let status = &answer.to_review()["response"]["status"];
     assert_eq!((&status["code"], &status["reason"]), (&json!(422), &json!("Invalid")));
     assert_eq!(status["details"]["causes"].as_array().unwrap().len(), found.len());

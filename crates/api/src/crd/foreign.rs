@@ -4,7 +4,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 /// Kubernetes' pattern for quantities.
-const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+pub const QUANTITY_PATTERN: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
 /// Types that are replaced as a whole when they are applied.
 const ATOMIC_MAPS: &[&str] = &[
@@ -84,7 +84,7 @@ pub(super) fn adjust(name: &str, schema: &mut Value) {
         }
         "apimachinery.pkg.api.resource.Quantity" => {
             *schema = int_or_string();
-            schema["pattern"] = json!(QUANTITY);
+            schema["pattern"] = json!(QUANTITY_PATTERN);
         }
         "apimachinery.pkg.util.intstr.IntOrString" => *schema = int_or_string(),
         _ => {}

@@ -6,6 +6,7 @@ mod kinds;
 mod structural;
 
 pub use definition::{definition, schema, strict_schema};
+pub use foreign::QUANTITY_PATTERN;
 pub(crate) use foreign::checked_conditions;
 pub use kinds::{Column, KINDS, Kind, Scale, Scope, Version};
 pub use structural::RootSchema;

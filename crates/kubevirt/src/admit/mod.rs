@@ -130,9 +130,8 @@ fn lint(arguments: &Arguments, mut cluster: Cluster) -> Result<ExitCode> {
     }
     // The manifests of one application refer to each other: what is checked is also what rules may read.
     for document in documents.iter().filter(|document| document.is_reference()) {
-        if let Err(error) = cluster.objects.add(document.object.clone()) {
-            eprintln!("warning: {}: {error}", document.source);
-        }
+        // What cannot be read is found wanting below, or is none of ours.
+        let _ = cluster.objects.add(document.object.clone());
     }
     let mut report = words::Report::default();
     for document in documents {
