@@ -2,13 +2,15 @@
 
 mod definition;
 mod foreign;
+mod kind;
 mod kinds;
 mod structural;
 
 pub use definition::{definition, schema, strict_schema};
 pub use foreign::QUANTITY_PATTERN;
 pub(crate) use foreign::checked_conditions;
-pub use kinds::{Column, KINDS, Kind, Scale, Scope, Version};
+pub use kind::{Column, Kind, Scale, Scope, Version};
+pub use kinds::KINDS;
 pub use structural::RootSchema;
 
 use schemars::SchemaGenerator;
