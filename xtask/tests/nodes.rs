@@ -7,7 +7,8 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::{Value, json};
 use xtask::cluster::layout::SHARED_MOUNT;
-use xtask::cluster::{Cluster, Options, image, processes};
+use xtask::cluster::{Cluster, Options, processes};
+use xtask::image;
 
 const IMAGE: &str = "localhost/kubevirt-rs/probe:1";
 

@@ -13,7 +13,6 @@ pub mod cgroups;
 pub mod cli;
 pub mod control_plane;
 pub mod down;
-pub mod image;
 pub mod kubectl;
 pub mod layout;
 pub mod lock;
