@@ -46,6 +46,16 @@ enum Action {
         /// The archive.
         archive: PathBuf,
     },
+    /// Add nodes that only pretend to run pods; a pod must tolerate the taint kwok.x-k8s.io/node.
+    SimulateNodes {
+        /// How many there are in the end.
+        count: u32,
+    },
+    /// Work on one component, such as kube-apiserver or node01/kubelet.
+    Component {
+        #[command(subcommand)]
+        action: ComponentAction,
+    },
     /// Work on one node.
     Node {
         #[command(subcommand)]
@@ -54,7 +64,36 @@ enum Action {
 }
 
 #[derive(Subcommand, Debug)]
+enum ComponentAction {
+    /// End it at once.
+    Kill {
+        /// The component.
+        component: String,
+    },
+    /// Start it after it was killed.
+    Start {
+        /// The component.
+        component: String,
+    },
+    /// End it at once and start it again.
+    Restart {
+        /// The component.
+        component: String,
+    },
+}
+
+#[derive(Subcommand, Debug)]
 enum NodeAction {
+    /// End everything on the node at once, as a power cut would.
+    Stop {
+        /// The node, such as node01.
+        node: String,
+    },
+    /// Start a stopped node.
+    Start {
+        /// The node, such as node01.
+        node: String,
+    },
     /// End everything on the node at once, as a power cut would, and start it again.
     Restart {
         /// The node, such as node01.
@@ -97,13 +136,35 @@ pub fn run(arguments: Arguments) -> Result<()> {
             Err(cluster.client().command(&arguments).exec()).context("run kubectl")
         }
         Action::LoadImage { archive } => Cluster::named(&name)?.load_image(&archive),
-        Action::Node { action: NodeAction::Restart { node } } => {
-            Cluster::named(&name)?.restart_node(&node)?;
+        Action::SimulateNodes { count } => {
+            let cluster = Cluster::named(&name)?;
+            cluster.simulate_nodes(count)?;
+            eprintln!("{count} simulated nodes are ready");
+            Ok(())
+        }
+        Action::Component { action } => {
+            let cluster = Cluster::named(&name)?;
+            match action {
+                ComponentAction::Kill { component } => cluster.kill_component(&component),
+                ComponentAction::Start { component } => cluster.start_component(&component),
+                ComponentAction::Restart { component } => cluster.restart_component(&component),
+            }
+        }
+        Action::Node { action } => on_node(&Cluster::named(&name)?, action),
+    }
+}
+
+fn on_node(cluster: &Cluster, action: NodeAction) -> Result<()> {
+    match action {
+        NodeAction::Stop { node } => cluster.stop_node(&node),
+        NodeAction::Start { node } => cluster.start_node(&node),
+        NodeAction::Restart { node } => {
+            cluster.restart_node(&node)?;
             eprintln!("{node} is ready again");
             Ok(())
         }
-        Action::Node { action: NodeAction::Exec { node, command } } => {
-            let enter = Cluster::named(&name)?.enter_node(&node)?;
+        NodeAction::Exec { node, command } => {
+            let enter = cluster.enter_node(&node)?;
             Err(Command::new(&enter[0]).args(&enter[1..]).args(command).exec()).context("run nsenter")
         }
     }
