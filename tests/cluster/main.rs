@@ -1,0 +1,11 @@
+//! Tests on a real Kubernetes: `cargo test -p cluster-tests --test cluster`.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod components;
+mod crds;
+mod images;
+mod lifecycle;
+mod nodes;
+mod pods;
+mod simulated;
