@@ -13,6 +13,20 @@ fn a_control_plane_leaves_nothing_behind() -> Result<()> {
 }
 
 #[test]
+fn a_broken_cluster_is_started_anew() -> Result<()> {
+    let options = Options::control_plane_only("test-broken");
+    let cluster = Cluster::up(&options)?;
+    cluster.kubectl(&["create", "namespace", "lost"])?;
+    cluster.kill_component("etcd")?;
+    assert!(!cluster.is_whole()?);
+    Cluster::up(&options)?;
+    assert!(cluster.is_whole()?);
+    let refused = cluster.kubectl(&["get", "namespace", "lost"]).unwrap_err().to_string();
+    assert!(refused.contains("not found"), "{refused}");
+    cluster.down().map(drop)
+}
+
+#[test]
 fn a_node_leaves_nothing_behind() -> Result<()> {
     comes_and_goes(&Options::with_nodes("test-come-go-1", 1))
 }

@@ -4,6 +4,7 @@
 
 mod components;
 mod crds;
+mod failures;
 mod images;
 mod lifecycle;
 mod nodes;
