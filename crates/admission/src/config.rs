@@ -24,6 +24,7 @@ pub const HOST_ARCHITECTURE: &str = match std::env::consts::ARCH.as_bytes() {
 #[derive(Clone, Debug)]
 pub struct ClusterConfig {
     configuration: KubeVirtConfiguration,
+    annotations: BTreeMap<String, String>,
 }
 
 impl Default for ClusterConfig {
@@ -44,7 +45,13 @@ impl ClusterConfig {
         if let Some(architecture) = architecture.filter(|name| !name.is_empty()) {
             merged["architectureConfiguration"]["defaultArchitecture"] = architecture.into();
         }
-        Self { configuration: serde_json::from_value(merged).unwrap_or_default() }
+        let annotations = kubevirt.metadata.annotations.clone().unwrap_or_default();
+        Self { configuration: serde_json::from_value(merged).unwrap_or_default(), annotations }
+    }
+
+    /// An annotation of `KubeVirt` itself, which is where experimental settings are made.
+    pub fn annotation(&self, name: &str) -> Option<&str> {
+        self.annotations.get(name).map(String::as_str)
     }
 
     /// The whole configuration, defaults filled in.
@@ -103,6 +110,18 @@ impl ClusterConfig {
         developer.and_then(|developer| developer.memory_overcommit).unwrap_or(100)
     }
 
+    /// Whether disks may hold SCSI reservations that outlive a restart.
+    pub fn persistent_reservation(&self) -> bool {
+        let own = self.configuration.persistent_reservation_configuration.as_ref();
+        own.and_then(|own| own.enabled).unwrap_or_else(|| {
+            // The gate is open to all by now, but naming it still turns this on.
+            let developer = self.configuration.developer_configuration.as_ref();
+            let gates =
+                developer.and_then(|developer| developer.feature_gates.as_deref()).unwrap_or_default();
+            gates.iter().any(|gate| gate == Gate::PersistentReservation.name())
+        })
+    }
+
     /// Host devices that VMs may use.
     pub fn permitted_host_devices(&self) -> Option<&PermittedHostDevices> {
         self.configuration.permitted_host_devices.as_ref()
@@ -144,6 +163,14 @@ impl ClusterConfig {
     /// The most memory that a VM can be grown to, if the cluster sets a limit.
     pub fn max_guest(&self) -> Option<&Quantity> {
         self.configuration.live_update_configuration.as_ref()?.max_guest.as_ref()
+    }
+
+    /// The socket on a node where TDX guests get their quotes made.
+    pub fn quote_socket(&self) -> &str {
+        let tdx = self.configuration.confidential_compute.as_ref().and_then(|own| own.tdx.as_ref());
+        let attestation = tdx.and_then(|tdx| tdx.attestation.as_ref());
+        let own = attestation.and_then(|attestation| attestation.qgs_socket_path.as_deref());
+        own.unwrap_or("/var/run/tdx-qgs/qgs.socket")
     }
 
     /// What becomes of references to instance types in stored VMs.

@@ -12,6 +12,7 @@ pub mod objects;
 mod path;
 pub mod problem;
 pub mod request;
+pub mod review;
 #[cfg(test)]
 mod testing;
 pub mod validate;

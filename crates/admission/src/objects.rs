@@ -93,6 +93,60 @@ objects! {
     Value: other, others;
 }
 
+/// An object that is not what its kind says.
+#[derive(Debug, thiserror::Error)]
+#[error("{kind} {name}: {source}")]
+pub struct NotReadable {
+    kind: String,
+    name: String,
+    source: serde_path_to_error::Error<serde_json::Error>,
+}
+
+macro_rules! add {
+    ($self:ident, $object:ident; $($kind:ident => $all:ident),+ $(,)?) => {
+        match $object["kind"].as_str().unwrap_or_default() {
+            $(stringify!($kind) => $self.$all.push(Arc::new(decode::<$kind>(&$object)?)),)+
+            _ => $self.others.push(Arc::new($object)),
+        }
+    };
+}
+
+impl KnownObjects {
+    /// Adds an object of any kind.
+    pub fn add(&mut self, object: Value) -> Result<(), NotReadable> {
+        add!(self, object;
+            VirtualMachine => vms,
+            VirtualMachineInstance => vmis,
+            VirtualMachineInstanceReplicaSet => replica_sets,
+            VirtualMachineInstancePreset => presets,
+            VirtualMachineInstanceMigration => migrations,
+            VirtualMachineInstancetype => instancetypes,
+            VirtualMachineClusterInstancetype => cluster_instancetypes,
+            VirtualMachinePreference => preferences,
+            VirtualMachineClusterPreference => cluster_preferences,
+            VirtualMachineSnapshot => snapshots,
+            VirtualMachineSnapshotContent => snapshot_contents,
+            VirtualMachineRestore => restores,
+            VirtualMachineBackup => backups,
+            VirtualMachineBackupTracker => backup_trackers,
+            KubeVirt => kubevirts,
+            ControllerRevision => controller_revisions,
+            PersistentVolumeClaim => claims,
+            Pod => pods,
+            Namespace => namespaces,
+        );
+        Ok(())
+    }
+}
+
+fn decode<K: serde::de::DeserializeOwned>(object: &Value) -> Result<K, NotReadable> {
+    serde_path_to_error::deserialize(object).map_err(|source| NotReadable {
+        kind: object["kind"].as_str().unwrap_or_default().to_owned(),
+        name: object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+        source,
+    })
+}
+
 impl dyn Objects + '_ {
     /// An object of a kind that has no type here, such as `DataVolume`.
     pub fn untyped(&self, kind: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {

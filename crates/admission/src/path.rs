@@ -43,7 +43,7 @@ impl fmt::Display for Path<'_> {
         if let Some(parent) = self.parent {
             parent.fmt(f)?;
         }
-        let at_root = self.parent.is_none_or(|parent| parent.is_root());
+        let at_root = self.parent.is_none_or(Path::is_root);
         match self.step {
             Step::Field("") => Ok(()),
             Step::Field(field) if at_root => f.write_str(field),

@@ -124,6 +124,12 @@ impl Problems {
         self.found.iter()
     }
 
+    /// The same without problems of these fields.
+    pub fn without(mut self, fields: &[String]) -> Self {
+        self.found.retain(|problem| !fields.contains(&problem.field));
+        self
+    }
+
     /// Takes over the problems of another check.
     pub fn append(&mut self, mut other: Problems) {
         self.found.append(&mut other.found);

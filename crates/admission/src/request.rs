@@ -1,6 +1,6 @@
 //! Who asks for what: the parts of an admission request that rules look at.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is done to the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub struct User {
     pub name: String,
     /// The groups that the user is in.
     pub groups: Vec<String>,
+    /// What else was found out about the user, such as the node that a token was given to.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 /// The service accounts of our own components, which may write what users may not.

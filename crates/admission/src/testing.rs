@@ -27,7 +27,11 @@ impl Default for World {
             namespace: "default".into(),
             name: "test".into(),
             subresource: String::new(),
-            user: User { name: "alice".into(), groups: vec!["system:authenticated".into()] },
+            user: User {
+                name: "alice".into(),
+                groups: vec!["system:authenticated".into()],
+                ..User::default()
+            },
             dry_run: false,
         };
         Self { request, config: ClusterConfig::default(), objects: KnownObjects::default() }

@@ -220,6 +220,7 @@ pub struct DataVolumeSourceRef {
 #[serde(rename_all = "camelCase")]
 pub struct StorageSpec {
     /// Wanted access modes; taken from the StorageProfile if empty, live migration needs ReadWriteMany.
+    #[schemars(extend("x-strict" = { "items": { "type": "string", "enum": ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"] } }))]
     pub access_modes: Option<Vec<String>>,
     /// Only bind to PersistentVolumes carrying matching labels.
     pub selector: Option<LabelSelector>,
@@ -230,6 +231,7 @@ pub struct StorageSpec {
     /// Storage class to provision from; the cluster's default (virtualization) class if unset.
     pub storage_class_name: Option<String>,
     /// `Block` or `Filesystem`; taken from the StorageProfile if unset.
+    #[schemars(extend("x-strict" = { "enum": ["Block", "Filesystem", "FromStorageProfile"] }))]
     pub volume_mode: Option<String>,
     /// Claim, snapshot or populator object in the same namespace to prefill the volume from.
     pub data_source: Option<TypedLocalObjectReference>,

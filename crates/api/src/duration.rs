@@ -1,15 +1,32 @@
 //! Durations as Go writes them (`1h30m`), kept as text until someone asks for their length.
 
+use std::borrow::Cow;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// A length of time such as `1h30m` or `250ms`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-#[schemars(inline)]
 pub struct Duration(pub String);
+
+/// What Go reads as a duration.
+const PATTERN: &str = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$";
+
+impl JsonSchema for Duration {
+    fn schema_name() -> Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "x-strict": { "pattern": PATTERN } })
+    }
+}
 
 /// The text is not a duration.
 #[derive(Debug, thiserror::Error)]

@@ -61,6 +61,7 @@ pub struct VirtualMachineInstancetypeSpec {
 #[serde(rename_all = "camelCase")]
 pub struct CpuInstancetype {
     /// Number of vCPUs; a preference decides whether they appear as sockets, cores or threads.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub guest: i32,
     /// CPU model, e.g. `host-passthrough`, `host-model` or a libvirt name; host-model if unset.
     pub model: Option<String>,
@@ -74,6 +75,7 @@ pub struct CpuInstancetype {
     /// Tunes the vCPUs for low latency; needs dedicated CPUs and suitable nodes.
     pub realtime: Option<Realtime>,
     /// Most sockets CPU hotplug can reach; takes effect at boot.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub max_sockets: Option<i32>,
 }
 

@@ -59,6 +59,7 @@ pub struct VirtualMachinePreferenceSpec {
     /// Annotations added to the VMI unless it already has the same key.
     pub annotations: Option<BTreeMap<String, String>>,
     /// Older form of `cpu.spreadOptions.ratio`, which overrides it; cores per socket, 2 if unset.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub prefer_spread_socket_to_core_ratio: Option<i32>,
     /// CPU architecture for VMs that set none, such as `amd64`, `arm64` or `s390x`.
     pub preferred_architecture: Option<String>,
@@ -100,6 +101,7 @@ pub struct SpreadOptions {
     /// Levels to divide over: `SocketsCores` (default), `SocketsCoresThreads` or `CoresThreads`.
     pub across: Option<SpreadAcross>,
     /// Cores per socket, 2 if unset; with `CoresThreads` it is threads per core and must be 2.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub ratio: Option<i32>,
 }
 
@@ -237,6 +239,7 @@ pub struct PreferenceRequirements {
 #[serde(rename_all = "camelCase")]
 pub struct CpuPreferenceRequirement {
     /// Fewest vCPUs a VM may have.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub guest: i32,
 }
 

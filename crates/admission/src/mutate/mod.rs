@@ -4,5 +4,7 @@
 
 pub mod clone;
 pub mod migration;
+#[cfg(test)]
+mod reference;
 pub mod vm;
 pub mod vmi;

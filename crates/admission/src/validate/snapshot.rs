@@ -1,1 +1,101 @@
-//! Rules.
+//! Snapshots of virtual machines.
+
+use kubevirt_api::snapshot::VirtualMachineSnapshot;
+
+use super::same::same;
+use crate::{Context, Gate, Path, Problems};
+
+/// Everything that is wrong with a snapshot.
+pub fn check(
+    cx: &Context<'_>,
+    new: &VirtualMachineSnapshot,
+    old: Option<&VirtualMachineSnapshot>,
+) -> Problems {
+    let mut problems = Problems::default();
+    if let Some(old) = old {
+        if !same(&new.spec, &old.spec) {
+            problems.invalid(&Path::new("spec"), "a snapshot cannot be changed: make another");
+        }
+        return problems;
+    }
+    if !cx.config.enabled(Gate::Snapshot) {
+        let gate = Gate::Snapshot.name();
+        problems.forbidden(&Path::new(""), format!("snapshots need the feature gate {gate}"));
+    }
+    let path = Path::new("spec.source");
+    let source = &new.spec.source;
+    match source.api_group.as_deref() {
+        None => problems.not_found(&path.at("apiGroup"), "the group is missing: it is kubevirt.io"),
+        Some("kubevirt.io") if source.kind != "VirtualMachine" => {
+            let message = format!("{:?} has no snapshots: only VirtualMachine has", source.kind);
+            problems.invalid(&path.at("kind"), message);
+        }
+        Some("kubevirt.io") => {}
+        Some(other) => {
+            problems
+                .invalid(&path.at("apiGroup"), format!("{other:?} has no snapshots: only kubevirt.io has"));
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::Reason;
+    use crate::testing::{World, assert_fields, patched, read};
+
+    fn base() -> Value {
+        json!({
+            "metadata": {"name": "s", "namespace": "default"},
+            "spec": {"source": {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "vm"}},
+        })
+    }
+
+    #[test]
+    fn a_snapshot_is_of_a_vm() {
+        let cases: Vec<(&str, Value, &[&str])> = vec![
+            ("of a VM", json!({}), &[]),
+            ("no group", json!({"apiGroup": null}), &["spec.source.apiGroup"]),
+            ("an empty group", json!({"apiGroup": ""}), &["spec.source.apiGroup"]),
+            ("another group", json!({"apiGroup": "apps"}), &["spec.source.apiGroup"]),
+            ("another kind", json!({"kind": "VirtualMachineInstance"}), &["spec.source.kind"]),
+            (
+                "another group and kind",
+                json!({"apiGroup": "apps", "kind": "Deployment"}),
+                &["spec.source.apiGroup"],
+            ),
+        ];
+        for (case, source, expected) in cases {
+            let new = read(patched(&base(), &json!({"spec": {"source": source}})));
+            assert_fields(case, &World::default().run(|cx| check(cx, &new, None)), expected);
+        }
+        let off = World::default()
+            .with_configuration(json!({"developerConfiguration": {"disabledFeatureGates": ["Snapshot"]}}));
+        assert_fields("without the gate", &off.run(|cx| check(cx, &read(base()), None)), &[""]);
+    }
+
+    #[test]
+    fn a_missing_group_is_not_found() {
+        let new = read(patched(&base(), &json!({"spec": {"source": {"apiGroup": null}}})));
+        let problems = World::default().run(|cx| check(cx, &new, None));
+        assert!(problems.iter().all(|problem| problem.reason == Reason::NotFound));
+    }
+
+    #[test]
+    fn a_snapshot_does_not_change() {
+        let old = read(patched(&base(), &json!({"spec": {"failureDeadline": "60m"}})));
+        let cases: Vec<(&str, Value, &[&str])> = vec![
+            ("a label", json!({"metadata": {"labels": {"a": "b"}}, "spec": {"failureDeadline": "60m"}}), &[]),
+            ("the deadline in other words", json!({"spec": {"failureDeadline": "1h0m0s"}}), &[]),
+            ("the deadline", json!({"spec": {"failureDeadline": "5m"}}), &["spec"]),
+            ("the source", json!({"spec": {"failureDeadline": "60m", "source": {"name": "x"}}}), &["spec"]),
+        ];
+        for (case, patch, expected) in cases {
+            let new = read(patched(&base(), &patch));
+            assert_fields(case, &World::default().updating().run(|cx| check(cx, &new, Some(&old))), expected);
+        }
+    }
+}

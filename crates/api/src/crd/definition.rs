@@ -3,13 +3,26 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
+use super::structural::Extent;
 use super::{Kind, Version, structural};
 
-/// The structural schema of a kind.
+/// The structural schema of a kind, as its CRD has it.
 pub fn schema(kind: &Kind) -> Value {
+    to_extent(kind, Extent::Definition)
+}
+
+/// The schema that admission holds a kind to: that of the CRD, and what the original's decoder and webhooks refuse
+/// beyond it, such as negative counts.
+pub fn strict_schema(kind: &Kind) -> Value {
+    to_extent(kind, Extent::Strict)
+}
+
+fn to_extent(kind: &Kind, extent: Extent) -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let root = (kind.schema)(&mut generator);
-    structural::root(kind.description, kind.spec_required, generator, root)
+    let mut schema = structural::root(kind.description, kind.spec_required, generator, root);
+    structural::settle(&mut schema, extent);
+    schema
 }
 
 /// The CustomResourceDefinition of a kind.

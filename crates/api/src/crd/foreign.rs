@@ -38,6 +38,24 @@ const ATOMIC_LISTS: &[(&str, &[&str])] = &[
 const AFFINITY_TERMS: &[&str] =
     &["preferredDuringSchedulingIgnoredDuringExecution", "requiredDuringSchedulingIgnoredDuringExecution"];
 
+/// Words of closed sets, which a CRD does not list but the original's webhooks hold objects to.
+const WORDS: &[(&str, &str, &[&str])] = &[
+    ("api.core.v1.HTTPGetAction", "scheme", &["HTTP", "HTTPS"]),
+    (
+        "api.core.v1.NodeSelectorRequirement",
+        "operator",
+        &["DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"],
+    ),
+    ("api.core.v1.PersistentVolumeClaimSpec", "volumeMode", &["Block", "Filesystem", "FromStorageProfile"]),
+    ("api.core.v1.Toleration", "effect", &["NoExecute", "NoSchedule", "PreferNoSchedule"]),
+    ("api.core.v1.Toleration", "operator", &["Equal", "Exists"]),
+    ("api.core.v1.TopologySpreadConstraint", "nodeAffinityPolicy", &["Honor", "Ignore"]),
+    ("api.core.v1.TopologySpreadConstraint", "nodeTaintsPolicy", &["Honor", "Ignore"]),
+    ("api.core.v1.TopologySpreadConstraint", "whenUnsatisfiable", &["DoNotSchedule", "ScheduleAnyway"]),
+];
+
+const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+
 /// Adds to a definition of Kubernetes what its generated schema does not say.
 pub(super) fn adjust(name: &str, schema: &mut Value) {
     let name = name.strip_prefix("io.k8s.").unwrap_or(name);
@@ -49,7 +67,14 @@ pub(super) fn adjust(name: &str, schema: &mut Value) {
             schema["properties"][field]["x-kubernetes-list-type"] = json!("atomic");
         }
     }
+    for (_, field, words) in WORDS.iter().filter(|(type_, ..)| *type_ == name) {
+        schema["properties"][field]["x-strict"] = json!({ "enum": words });
+    }
     match name {
+        "api.core.v1.PersistentVolumeClaimSpec" => {
+            let mode = json!({ "type": "string", "enum": ACCESS_MODES });
+            schema["properties"]["accessModes"]["x-strict"] = json!({ "items": mode });
+        }
         "api.core.v1.LocalObjectReference" => {
             schema["properties"]["name"]["default"] = json!("");
             schema["required"] = Value::Null;

@@ -5,7 +5,7 @@ mod foreign;
 mod kinds;
 mod structural;
 
-pub use definition::{definition, schema};
+pub use definition::{definition, schema, strict_schema};
 pub(crate) use foreign::checked_conditions;
 pub use kinds::{Column, KINDS, Kind, Scale, Scope, Version};
 pub use structural::RootSchema;

@@ -13,6 +13,37 @@ pub struct RootSchema {
     pub status: Option<Schema>,
 }
 
+/// The keyword under which a field says what holds beyond the CRD's schema: the original's own decoder and its
+/// webhooks refuse a negative count, a word outside of a closed set and a duration that is none.
+const STRICT: &str = "x-strict";
+
+/// How much a schema says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// What the CRD says.
+    Definition,
+    /// And what admission holds the object to beyond that.
+    Strict,
+}
+
+/// Makes the hints of fields part of the schema, or drops them.
+pub(super) fn settle(schema: &mut Value, extent: Extent) {
+    let Some(object) = schema.as_object_mut() else { return };
+    if let Some(Value::Object(hint)) = object.remove(STRICT)
+        && extent == Extent::Strict
+    {
+        object.extend(hint);
+    }
+    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        properties.values_mut().for_each(|property| settle(property, extent));
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(inner) = object.get_mut(key) {
+            settle(inner, extent);
+        }
+    }
+}
+
 /// The structural schema of a kind: no references, no keywords that an API server refuses.
 pub(super) fn root(
     description: &str,

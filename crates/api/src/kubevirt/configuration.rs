@@ -28,6 +28,7 @@ pub struct KubeVirtConfiguration {
     /// Deprecated: accepted machine type globs for all architectures; use `architectureConfiguration`.
     pub emulated_machines: Option<Vec<String>>,
     /// Pull policy of launcher and exporter pods: Always, IfNotPresent (default) or Never.
+    #[schemars(extend("x-strict" = { "enum": ["Always", "IfNotPresent", "Never"] }))]
     pub image_pull_policy: Option<String>,
     /// Limits and defaults for live migrations; a matching MigrationPolicy overrides some of them.
     pub migrations: Option<MigrationConfiguration>,
@@ -55,6 +56,7 @@ pub struct KubeVirtConfiguration {
     /// Deprecated: version globs of the QEMU guest agent once treated as supported.
     pub supported_guest_agent_versions: Option<Vec<String>>,
     /// Seconds between guest memory statistics from the balloon; 10 if unset, 0 turns them off.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub mem_balloon_stats_period: Option<i32>,
     /// Host PCI, mediated and USB devices that VMs may be given.
     pub permitted_host_devices: Option<PermittedHostDevices>,
@@ -138,6 +140,7 @@ pub struct DeveloperConfiguration {
     pub pvc_tolerate_less_space_up_to_percent: Option<i64>,
     /// Bytes kept free on a PVC when a disk image is created on it; 131072 if unset.
     #[serde(rename = "minimumReservePVCBytes")]
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub minimum_reserve_pvc_bytes: Option<i64>,
     /// Guest memory as a percent of pod memory, at least 10; 100 if unset, above it risks OOM kills.
     #[schemars(extend("format" = null, "minimum" = 10))]
@@ -176,24 +179,31 @@ pub struct LogVerbosity {
     /// Log level of virt-api; 2 if unset.
     #[serde(rename = "virtAPI")]
     #[schemars(extend("format" = null))]
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub virt_api: Option<i64>,
     /// Log level of virt-controller; 2 if unset.
     #[schemars(extend("format" = null))]
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub virt_controller: Option<i64>,
     /// Log level of virt-handler; 2 if unset.
     #[schemars(extend("format" = null))]
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub virt_handler: Option<i64>,
     /// Log level of virt-launcher pods; 2 if unset.
     #[schemars(extend("format" = null))]
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub virt_launcher: Option<i64>,
     /// Log level of virt-operator; 2 if unset.
     #[schemars(extend("format" = null))]
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub virt_operator: Option<i64>,
     /// Log level of the controller that coordinates migrations between clusters.
     #[schemars(extend("format" = null))]
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub virt_synchronization_controller: Option<i64>,
     /// Log level by node name, replacing the component levels on that node.
     #[schemars(extend("additionalProperties" = { "type": "integer" }))]
+    #[schemars(extend("x-strict" = { "additionalProperties": { "type": "integer", "minimum": 0 } }))]
     pub node_verbosity: Option<BTreeMap<String, i64>>,
 }
 
@@ -372,8 +382,10 @@ pub struct KsmConfiguration {
 #[serde(rename_all = "camelCase")]
 pub struct LiveUpdateConfiguration {
     /// Ceiling as a multiple of starting CPU sockets or memory when no maximum is set; 4 if unset.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub max_hotplug_ratio: Option<i32>,
     /// Most CPU sockets a VM can grow to; raised to its own count for VMs that start with more.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub max_cpu_sockets: Option<i32>,
     /// Most memory a VM can grow to, such as 8Gi.
     pub max_guest: Option<Quantity>,

@@ -72,6 +72,7 @@ pub struct ComponentConfig {
     /// Copies of each control plane component; 2 if unset, and setting it stops virt-api scaling with
     /// nodes.
     #[schemars(extend("format" = null))]
+    #[schemars(extend("x-strict" = { "minimum": 0, "maximum": 255 }))]
     pub replicas: Option<i64>,
 }
 

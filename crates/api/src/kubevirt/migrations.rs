@@ -13,8 +13,10 @@ pub struct MigrationConfiguration {
     /// Taint that makes VMs leave a node; `kubevirt.io/drain` if unset, deprecated in favour of eviction.
     pub node_drain_taint_key: Option<String>,
     /// Most migrations leaving one node at a time; 2 if unset.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub parallel_outbound_migrations_per_node: Option<i32>,
     /// Most migrations running in the cluster at a time; 5 if unset.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub parallel_migrations_per_cluster: Option<i32>,
     /// Slows a busy guest's CPUs so that migration can finish; false if unset.
     pub allow_auto_converge: Option<bool>,

@@ -37,6 +37,7 @@ pub struct KubeVirtSpec {
     /// Registry and prefix of the component images; those of the operator's image if unset.
     pub image_registry: Option<String>,
     /// Always, Never or IfNotPresent for the KubeVirt components; guest pods have their own setting.
+    #[schemars(extend("x-strict" = { "enum": ["Always", "IfNotPresent", "Never"] }))]
     pub image_pull_policy: Option<String>,
     /// Registry credentials Secrets for pulling the component images; none if unset.
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]

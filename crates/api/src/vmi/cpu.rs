@@ -10,12 +10,16 @@ use serde_with::skip_serializing_none;
 #[serde(rename_all = "camelCase")]
 pub struct Cpu {
     /// Cores per socket the guest sees; 1 if unset.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub cores: Option<i32>,
     /// Sockets the guest sees; 1 if unset, and can be raised live up to `maxSockets`.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub sockets: Option<i32>,
     /// Upper limit for CPU hotplug; by default a multiple (normally 4) of `sockets`.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub max_sockets: Option<i32>,
     /// Threads per core the guest sees; 1 if unset.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub threads: Option<i32>,
     /// libvirt CPU model, `host-model` (the usual default) or `host-passthrough`; limits where the VM can
     /// run.

@@ -23,6 +23,7 @@ pub struct Disk {
     /// Boot priority from 1, lowest first, unique across disks and interfaces; unlisted devices are not
     /// tried.
     #[schemars(extend("format" = null))]
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub boot_order: Option<i64>,
     /// Serial number the guest sees, at most 256 letters, digits or any of `_.+-`.
     pub serial: Option<String>,
@@ -102,12 +103,15 @@ pub struct BlockSize {
 pub struct CustomBlockSize {
     /// Logical size in bytes: a power of 2 from 512 to 2097152, not above physical; 512 on sata.
     #[schemars(extend("format" = null))]
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub logical: Option<i64>,
     /// Physical size in bytes: a power of 2 from 512 to 2097152, not below logical.
     #[schemars(extend("format" = null))]
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub physical: Option<i64>,
     /// Smallest unit in bytes the guest may discard; must be a multiple of the logical size.
     #[schemars(extend("format" = null))]
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub discard_granularity: Option<i64>,
 }
 
@@ -132,6 +136,7 @@ pub struct FilesystemVirtiofs {}
 #[serde(rename_all = "camelCase")]
 pub struct DiskIoThreads {
     /// Number of threads in the pool, at least 1; required by the supplementalPool policy.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub supplemental_pool_thread_count: Option<i32>,
 }
 

@@ -97,6 +97,7 @@ pub struct FeatureSpinlocks {
     /// Whether the feature is on; true if unset.
     pub enabled: Option<bool>,
     /// Failed lock attempts before the host is notified; at least 4096, which is also the default.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub spinlocks: Option<i32>,
 }
 

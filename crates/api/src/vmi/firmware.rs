@@ -83,6 +83,7 @@ pub struct KernelBootContainer {
     /// Existing registry Secret in the same namespace used to pull the image.
     pub image_pull_secret: Option<String>,
     /// `Always`, `Never` or `IfNotPresent`; Always for `latest` tags, otherwise IfNotPresent.
+    #[schemars(extend("x-strict" = { "enum": ["Always", "IfNotPresent", "Never"] }))]
     pub image_pull_policy: Option<String>,
     /// Absolute path of the kernel inside the image.
     pub kernel_path: Option<String>,

@@ -90,8 +90,10 @@ pub struct MigrationOptions {
     /// Taint key that marks a node as draining, default `kubevirt.io/drain`; relies on deprecated taints.
     pub node_drain_taint_key: Option<String>,
     /// How many migrations may leave one node at the same time; 2 if unset.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub parallel_outbound_migrations_per_node: Option<i32>,
     /// How many migrations may run at once in the whole cluster; 5 if unset.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub parallel_migrations_per_cluster: Option<i32>,
     /// Slow down the guest's CPUs when it dirties memory faster than it can be copied; off by default.
     pub allow_auto_converge: Option<bool>,
@@ -147,8 +149,10 @@ pub struct StallDetectorOptions {
     /// Weight of the newest bandwidth sample, above 0 and up to 1, as a decimal string; `0.4` if unset.
     pub ewma_alpha: Option<String>,
     /// Length in seconds of the window in which progress must show; 40 if unset.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub stall_progress_timeout: Option<i64>,
     /// Seconds a started switchover may take before the migration is aborted; 60 if unset.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub switchover_timeout: Option<i64>,
     /// Multiple of the allowed downtime still tolerated for stop-and-copy, a decimal string; `1.5` if
     /// unset.

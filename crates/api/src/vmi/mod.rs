@@ -97,6 +97,7 @@ pub struct VirtualMachineInstanceSpec {
     #[schemars(extend("maxItems" = 256))]
     pub networks: Option<Vec<Network>>,
     /// DNS policy: ClusterFirst (default), ClusterFirstWithHostNet, Default or None.
+    #[schemars(extend("x-strict" = { "enum": ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"] }))]
     pub dns_policy: Option<String>,
     /// Extra name servers, search domains and options, merged with what `dnsPolicy` yields.
     pub dns_config: Option<PodDNSConfig>,

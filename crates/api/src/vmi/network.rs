@@ -41,6 +41,7 @@ pub struct Interface {
     pub mac_address: Option<String>,
     /// Network boot position from 1, lowest first, unique across disks and interfaces; no boot if unset.
     #[schemars(extend("format" = null))]
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub boot_order: Option<i64>,
     /// PCI address in the guest, e.g. `0000:81:01.0`; assigned automatically if unset.
     pub pci_address: Option<String>,

@@ -137,6 +137,7 @@ pub struct VirtualMachineInstanceStatus {
     /// ControllerRevision holding the VM spec this instance was started from.
     pub virtual_machine_revision_name: Option<String>,
     /// User ID the launcher runs as: 107 when non-root, 0 for root.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub runtime_user: Option<i64>,
     /// Context ID for host-to-guest VSOCK connections; set only when VSOCK is enabled.
     #[serde(rename = "VSOCKCID")]
@@ -328,10 +329,13 @@ pub struct TopologyHints {
 #[serde(rename_all = "camelCase")]
 pub struct CpuTopology {
     /// Cores per socket; at least 1.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub cores: Option<i32>,
     /// Sockets; at least 1, and what CPU hotplug adds.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub sockets: Option<i32>,
     /// Threads per core; at least 1.
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub threads: Option<i32>,
 }
 

@@ -143,6 +143,7 @@ pub struct ContainerDiskSource {
     /// Path of the disk file inside the image; if unset, the single file under /disk is used.
     pub path: Option<String>,
     /// Always, Never or IfNotPresent; Always for the latest tag and IfNotPresent otherwise if unset.
+    #[schemars(extend("x-strict" = { "enum": ["Always", "IfNotPresent", "Never"] }))]
     pub image_pull_policy: Option<String>,
 }
 
