@@ -18,7 +18,7 @@
 //! # }
 //! ```
 //!
-//! The first test starts the cluster and nobody ends it: `cargo xtask cluster down --name test` does, at the
+//! The first test starts the cluster and nobody ends it: `cargo xtask cluster down --prefix test` does, at the
 //! end of a run. A cluster that an earlier run left behind is used again when it is whole, and started anew
 //! when it is not. With `TEST_KIT_KEEP` in the environment, namespaces stay to be looked at.
 

@@ -22,6 +22,8 @@ pub struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Action {
+    /// Build the programs that are not in the cache yet, so that nothing later has to; says how far it is.
+    Build,
     /// Start the cluster; does nothing when it is up.
     Up {
         /// Start just etcd and the API server, which takes a few seconds.
@@ -32,7 +34,11 @@ enum Action {
         nodes: u8,
     },
     /// End the cluster and remove everything of it but the cached programs.
-    Down,
+    Down {
+        /// End all clusters whose names begin so instead, such as those of tests.
+        #[arg(long, conflicts_with = "name")]
+        prefix: Option<String>,
+    },
     /// Show what runs.
     Status,
     /// Run kubectl as the cluster's administrator.
@@ -113,20 +119,19 @@ enum NodeAction {
 pub fn run(arguments: Arguments) -> Result<()> {
     let name = arguments.name;
     match arguments.action {
+        Action::Build => Cluster::build(),
         Action::Up { control_plane_only, nodes } => {
             let nodes = if control_plane_only { 0 } else { nodes };
             let cluster = Cluster::up(&Options { name, nodes })?;
             println!("export KUBECONFIG={}", cluster.kubeconfig().display());
+            eprint!("{}", usage(cluster.layout().name(), nodes));
             Ok(())
         }
-        Action::Down => {
-            let existed = Cluster::named(&name)?.down()?;
-            eprintln!(
-                "{}",
-                if existed { format!("cluster {name} is gone") } else { format!("no cluster {name}") }
-            );
-            Ok(())
+        Action::Down { prefix: Some(prefix) } => {
+            let names = Cluster::names()?;
+            names.iter().filter(|name| name.starts_with(&prefix)).try_for_each(|name| down(name))
         }
+        Action::Down { prefix: None } => down(&name),
         Action::Status => status(&Cluster::named(&name)?),
         Action::Kubectl { arguments } => {
             let cluster = Cluster::named(&name)?;
@@ -152,6 +157,26 @@ pub fn run(arguments: Arguments) -> Result<()> {
         }
         Action::Node { action } => on_node(&Cluster::named(&name)?, action),
     }
+}
+
+fn down(name: &str) -> Result<()> {
+    let existed = Cluster::named(name)?.down()?;
+    eprintln!("{}", if existed { format!("cluster {name} is gone") } else { format!("no cluster {name}") });
+    Ok(())
+}
+
+/// What one can do with the cluster; not on standard output, which a shell may evaluate.
+fn usage(name: &str, nodes: u8) -> String {
+    let command = format!("cargo xtask cluster --name {name}");
+    let mut lines = vec![("kubectl get nodes", "any command of kubectl"), ("status", "what runs, and where")];
+    if nodes > 0 {
+        lines.push(("load-image ARCHIVE", "an image that cargo xtask image packed, on all nodes"));
+        lines.push(("node restart node01", "as a power cut would; also stop, start and exec"));
+    }
+    lines.push(("simulate-nodes 10", "nodes that pretend to run pods"));
+    lines.push(("component restart kube-apiserver", "also kill and start"));
+    lines.push(("down", "the end of it"));
+    lines.iter().map(|(rest, what)| format!("  {command} {rest:<34}# {what}\n")).collect()
 }
 
 fn on_node(cluster: &Cluster, action: NodeAction) -> Result<()> {

@@ -23,6 +23,8 @@ pub mod simulated;
 pub mod state;
 
 use std::ffi::OsString;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -113,10 +115,32 @@ impl Cluster {
         }
     }
 
+    /// Builds everything that any cluster needs, as far as it is not in the cache.
+    pub fn build() -> Result<()> {
+        let binaries = Binaries::new(&layout::cache()?);
+        binaries::host::ensure(&binaries)?;
+        binaries.ensure(recipes::FOR_NODES)?;
+        binaries.ensure(&[recipes::SIMULATED_NODES])?;
+        binaries.ensure_pause_image()
+    }
+
     /// The cluster of this name, whether it runs or not.
     pub fn named(name: &str) -> Result<Self> {
         let cache = layout::cache()?;
         Ok(Self { layout: Layout::new(&cache, name)?, binaries: Binaries::new(&cache) })
+    }
+
+    /// The names of all clusters of this user that are there, running or not.
+    pub fn names() -> Result<Vec<String>> {
+        let entries = match fs::read_dir(layout::cache()?.join("clusters")) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut names = entries
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<Result<Vec<_>>>()?;
+        names.sort();
+        Ok(names)
     }
 
     /// Where the cluster's files are.
