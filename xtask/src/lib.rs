@@ -3,3 +3,5 @@
 pub mod cluster;
 pub mod coverage;
 pub mod crds;
+pub mod image;
+pub mod sha256;

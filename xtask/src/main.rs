@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand};
-use xtask::{cluster, coverage, crds};
+use xtask::{cluster, coverage, crds, image};
 
 #[derive(Parser)]
 #[command(name = "xtask", about = "Chores of contributors")]
@@ -18,6 +18,8 @@ struct Arguments {
 enum Chore {
     /// A real Kubernetes on this machine, for tests.
     Cluster(cluster::cli::Arguments),
+    /// Pack folders as a container image, an OCI archive.
+    Image(image::cli::Arguments),
     /// Write the CustomResourceDefinitions into manifests/crds.
     Crds,
     /// Compare our schemas with the lists of paths and rules in a folder.
@@ -30,6 +32,7 @@ enum Chore {
 fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
         Chore::Cluster(arguments) => cluster::cli::run(arguments),
+        Chore::Image(arguments) => image::cli::run(arguments),
         Chore::Crds => crds::write(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests/crds"))),
         Chore::ApiCoverage { folder } => api_coverage(&folder),
     };

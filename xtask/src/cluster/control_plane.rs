@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 use super::binaries::{Binaries, recipes};
 use super::certs::{self, CLUSTER_CA, FRONT_PROXY_CA, SERVICE_ACCOUNTS};
@@ -58,12 +58,7 @@ impl Place {
 
 /// Starts etcd and the API server.
 pub fn start_smallest(layout: &Layout, binaries: &Binaries, place: Place) -> Result<Vec<Started>> {
-    let run =
-        |component: &str, recipe, arguments| start(layout, binaries, place, component, recipe, arguments);
-    Ok(vec![
-        run("etcd", &recipes::ETCD_SERVER, etcd(layout, place))?,
-        run("kube-apiserver", &recipes::API_SERVER, api_server(layout, place))?,
-    ])
+    SMALLEST.iter().map(|component| start(layout, binaries, place, component)).collect()
 }
 
 /// Waits until the API server is ready.
@@ -84,22 +79,18 @@ pub fn wait_for_controllers(started: &mut [Started], kubectl: &Kubectl) -> Resul
 
 /// Starts the controllers; they end for lack of roles when the API server is not ready.
 pub fn start_controllers(layout: &Layout, binaries: &Binaries, place: Place) -> Result<Vec<Started>> {
-    let run =
-        |component: &str, recipe, arguments| start(layout, binaries, place, component, recipe, arguments);
-    Ok(vec![
-        run("kube-controller-manager", &recipes::CONTROLLER_MANAGER, controller_manager(layout))?,
-        run("kube-scheduler", &recipes::SCHEDULER, scheduler(layout))?,
-    ])
+    CONTROLLERS.iter().map(|component| start(layout, binaries, place, component)).collect()
 }
 
-fn start(
-    layout: &Layout,
-    binaries: &Binaries,
-    place: Place,
-    component: &str,
-    recipe: &recipes::Recipe,
-    arguments: Vec<String>,
-) -> Result<Started> {
+/// Starts one component.
+pub fn start(layout: &Layout, binaries: &Binaries, place: Place, component: &str) -> Result<Started> {
+    let (recipe, arguments) = match component {
+        "etcd" => (&recipes::ETCD_SERVER, etcd(layout, place)),
+        "kube-apiserver" => (&recipes::API_SERVER, api_server(layout, place)),
+        "kube-controller-manager" => (&recipes::CONTROLLER_MANAGER, controller_manager(layout)),
+        "kube-scheduler" => (&recipes::SCHEDULER, scheduler(layout)),
+        _ => bail!("{component} cannot be started by itself"),
+    };
     let mut command = place.enter();
     command.push(binaries.program(recipe).into());
     command.extend(arguments.into_iter().map(OsString::from));

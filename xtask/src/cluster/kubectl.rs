@@ -1,5 +1,6 @@
 //! kubectl as the cluster's administrator.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -29,7 +30,22 @@ impl Kubectl {
 
     /// What kubectl answers; an error when it fails.
     pub fn run(&self, arguments: &[&str]) -> Result<String> {
-        let output = self.command(arguments).stdin(Stdio::null()).output().context("run kubectl")?;
+        self.run_with_input(arguments, "")
+    }
+
+    /// What kubectl answers when it reads `input`; an error when it fails.
+    pub fn run_with_input(&self, arguments: &[&str], input: &str) -> Result<String> {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("run kubectl")?;
+        let mut pipe = child.stdin.take().context("no input")?;
+        let output = std::thread::scope(|scope| {
+            // It may write before it has read everything, or end without reading at all.
+            scope.spawn(move || {
+                let _ = pipe.write_all(input.as_bytes());
+            });
+            child.wait_with_output()
+        })?;
         ensure!(
             output.status.success(),
             "kubectl {}: {}",

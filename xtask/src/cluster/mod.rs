@@ -13,16 +13,18 @@ pub mod cgroups;
 pub mod cli;
 pub mod control_plane;
 pub mod down;
-pub mod image;
 pub mod kubectl;
 pub mod layout;
 pub mod lock;
 pub mod network;
 pub mod node;
 pub mod processes;
+pub mod simulated;
 pub mod state;
 
 use std::ffi::OsString;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -113,10 +115,32 @@ impl Cluster {
         }
     }
 
+    /// Builds everything that any cluster needs, as far as it is not in the cache.
+    pub fn build() -> Result<()> {
+        let binaries = Binaries::new(&layout::cache()?);
+        binaries::host::ensure(&binaries)?;
+        binaries.ensure(recipes::FOR_NODES)?;
+        binaries.ensure(&[recipes::SIMULATED_NODES])?;
+        binaries.ensure_pause_image()
+    }
+
     /// The cluster of this name, whether it runs or not.
     pub fn named(name: &str) -> Result<Self> {
         let cache = layout::cache()?;
         Ok(Self { layout: Layout::new(&cache, name)?, binaries: Binaries::new(&cache) })
+    }
+
+    /// The names of all clusters of this user that are there, running or not.
+    pub fn names() -> Result<Vec<String>> {
+        let entries = match fs::read_dir(layout::cache()?.join("clusters")) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut names = entries
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<Result<Vec<_>>>()?;
+        names.sort();
+        Ok(names)
     }
 
     /// Where the cluster's files are.
@@ -132,6 +156,11 @@ impl Cluster {
     /// Runs kubectl as the administrator and returns what it prints.
     pub fn kubectl(&self, arguments: &[&str]) -> Result<String> {
         self.client().run(arguments)
+    }
+
+    /// Runs kubectl as the administrator on what it reads from `input`.
+    pub fn kubectl_with_input(&self, arguments: &[&str], input: &str) -> Result<String> {
+        self.client().run_with_input(arguments, input)
     }
 
     /// Ends the cluster and removes all of it but the cached programs. Says whether there was anything.
@@ -162,14 +191,81 @@ impl Cluster {
 
     /// Ends everything on a node at once, as a power cut would, and starts the node again.
     pub fn restart_node(&self, name: &str) -> Result<()> {
+        self.stop_node(name)?;
+        self.start_node(name)
+    }
+
+    /// Ends everything on a node at once, as a power cut would.
+    pub fn stop_node(&self, name: &str) -> Result<()> {
+        let _lock = lock::folder(self.layout.root(), || {})?;
+        let prefix = self.node(name)?.component("");
+        processes::stop(self.layout.root(), |process| process.component.starts_with(&prefix))
+    }
+
+    /// Starts a stopped node and waits until it is ready.
+    pub fn start_node(&self, name: &str) -> Result<()> {
         let _lock = lock::folder(self.layout.root(), || {})?;
         let node = self.node(name)?;
+        let init = node.component(node::INIT);
+        let running = processes::running(self.layout.root())?;
+        ensure!(!running.iter().any(|process| process.is(&init)), "{name} runs already");
         let last_word = node::last_word(&self.client(), &node)?;
-        self.stop_processes_of(&node)?;
         let hub = self.hub()?;
         let mut started = node::boot(&self.layout, &self.binaries, hub, &node, &self.others(&node))?;
         started.extend(node::join(&self.layout, &self.binaries, &node)?);
         node::wait_until_ready(&mut started, &self.client(), &node, &last_word)
+    }
+
+    /// Ends one component at once, such as `kube-apiserver` or `node01/kubelet`; what it started lives on.
+    pub fn kill_component(&self, component: &str) -> Result<()> {
+        let _lock = lock::folder(self.layout.root(), || {})?;
+        self.ensure_component(component)?;
+        processes::stop(self.layout.root(), |process| process.is(component))
+    }
+
+    /// Starts a component that was killed; of the API server, waits until it is ready.
+    pub fn start_component(&self, component: &str) -> Result<()> {
+        let _lock = lock::folder(self.layout.root(), || {})?;
+        self.ensure_component(component)?;
+        let running = processes::running(self.layout.root())?;
+        ensure!(!running.iter().any(|process| process.is(component)), "{component} runs already");
+        if let Some((node, program)) = component.split_once('/') {
+            return node::start(&self.layout, &self.binaries, &self.node(node)?, program).map(drop);
+        }
+        let started = control_plane::start(&self.layout, &self.binaries, self.place()?, component)?;
+        match component {
+            "kube-apiserver" => control_plane::wait_until_ready(&mut [started], &self.client()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Kills a component and starts it again.
+    pub fn restart_component(&self, component: &str) -> Result<()> {
+        self.kill_component(component)?;
+        self.start_component(component)
+    }
+
+    /// Whether everything runs that should.
+    pub fn is_whole(&self) -> Result<bool> {
+        let Some(state) = State::read(&self.layout) else { return Ok(false) };
+        Ok(state.complete && self.missing(&state)?.is_empty())
+    }
+
+    fn ensure_component(&self, component: &str) -> Result<()> {
+        let name = self.layout.name();
+        let state = State::read(&self.layout).with_context(|| format!("no cluster {name}"))?;
+        let known = self.components(&state);
+        let list = known.join(", ");
+        ensure!(
+            known.iter().any(|one| one == component),
+            "{component:?} is none of {list} in cluster {name}"
+        );
+        Ok(())
+    }
+
+    fn place(&self) -> Result<Place> {
+        let state = State::read(&self.layout).context("the cluster is gone")?;
+        Ok(if state.nodes == 0 { Place::Loopback(state.ports) } else { Place::Hub(self.hub()?) })
     }
 
     /// The beginning of a command that runs in the node `name`.
@@ -184,11 +280,6 @@ impl Cluster {
 
     fn others(&self, node: &Node) -> Vec<Node> {
         self.nodes().into_iter().filter(|other| other != node).collect()
-    }
-
-    fn stop_processes_of(&self, node: &Node) -> Result<()> {
-        let prefix = node.component("");
-        processes::stop(self.layout.root(), |process| process.component.starts_with(&prefix))
     }
 
     /// A process in the control plane's network.

@@ -1,35 +1,13 @@
 //! The checksums that make a folder of the cache whole: written last, checked before every use.
 
 use std::fs;
-use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use ring::digest::{Context as Digest, SHA256};
+
+use crate::sha256::of_file;
 
 const FILE: &str = "SHA256SUMS";
-
-/// The SHA-256 of a file, in hex.
-pub fn of_file(path: &Path) -> Result<String> {
-    let mut file = fs::File::open(path).with_context(|| format!("open {}", path.display()))?;
-    let mut digest = Digest::new(&SHA256);
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hex(digest.finish().as_ref())),
-            count => digest.update(&buffer[..count]),
-        }
-    }
-}
-
-/// The SHA-256 of bytes, in hex.
-pub fn of_bytes(bytes: &[u8]) -> String {
-    hex(ring::digest::digest(&SHA256, bytes).as_ref())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 /// Writes the checksums of the files called `names` in `folder`, in the format of `sha256sum`.
 pub fn write(folder: &Path, names: &[&str]) -> Result<()> {
@@ -69,10 +47,5 @@ mod tests {
         fs::remove_file(folder.join("a")).unwrap();
         assert!(check(&folder, names).is_err(), "gone");
         fs::remove_dir_all(folder).unwrap();
-    }
-
-    #[test]
-    fn knows_sha256() {
-        assert!(of_bytes(b"abc").starts_with("ba7816bf8f01cfea414140de5dae2223"));
     }
 }

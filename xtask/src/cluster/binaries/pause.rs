@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::super::{image, node::config::PAUSE_IMAGE};
-use super::checksums;
+use super::super::node::config::PAUSE_IMAGE;
+use crate::{image, sha256};
 
 /// The file in the folder.
 pub const ARCHIVE: &str = "pause.tar";
@@ -14,7 +14,7 @@ const SOURCE: &str = include_str!("../../../pause/main.rs");
 
 /// The name of the folder in the cache, which changes with the program.
 pub fn folder() -> String {
-    format!("pause-{:.12}", checksums::of_bytes(SOURCE.as_bytes()))
+    format!("pause-{:.12}", sha256::of_bytes(SOURCE.as_bytes()))
 }
 
 /// Builds the archive into `output`.

@@ -8,6 +8,7 @@ const ETCD: &str = "v3.7.3";
 const CONTAINERD: &str = "v2.4.2";
 const RUNC: &str = "v1.5.2";
 const CNI_PLUGINS: &str = "v1.9.1";
+const KWOK: &str = "v0.8.0";
 
 /// One folder of the cache: programs of one version that are built together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,9 +99,18 @@ pub const NETWORK_PLUGINS: Recipe = Recipe {
     kind: Kind::Plain,
 };
 
+/// Nodes that only pretend to run pods, for tests of many.
+pub const SIMULATED_NODES: Recipe = Recipe {
+    name: "kwok",
+    version: KWOK,
+    module: "sigs.k8s.io/kwok",
+    programs: &[("kwok", "/cmd/kwok")],
+    kind: Kind::Plain,
+};
+
 /// Enough for an API server.
 pub const FOR_CONTROL_PLANE: &[Recipe] = &[ETCD_SERVER, API_SERVER, KUBECTL];
-/// Everything.
+/// Everything but what single tests need besides.
 pub const FOR_NODES: &[Recipe] = &[
     ETCD_SERVER,
     API_SERVER,

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::binaries::{Binaries, recipes};
 use super::kubectl::Kubectl;
@@ -56,8 +56,7 @@ pub fn boot(
     })?;
     network::connect(hub, inside, node, others).with_context(|| format!("network of {}", node.name))?;
 
-    let configuration = format!("--config={}", node.root.join("containerd.toml").display());
-    started.push(start(layout, binaries, node, &recipes::CONTAINER_DAEMON, &[configuration])?);
+    started.push(start(layout, binaries, node, "containerd")?);
     let containerd = node.component("containerd");
     processes::wait_until(&mut started, &containerd, STARTS_WITHIN, || {
         ctr(layout, binaries, node, &["version"], Stdio::null())
@@ -73,12 +72,7 @@ pub fn join(layout: &Layout, binaries: &Binaries, node: &Node) -> Result<Vec<Sta
         fs::create_dir_all(file.parent().unwrap_or(&node.root))?;
         fs::write(file, value)?;
     }
-    let proxy = start(layout, binaries, node, &recipes::PROXY, &config::proxy_arguments(layout, node))?;
-    let kubelet = binaries.program(&recipes::KUBELET).into_os_string();
-    let command = [enter(layout, node)?, apart_from_settings(node), vec![kubelet]].concat();
-    let arguments = config::kubelet_arguments(layout, node).into_iter().map(OsString::from);
-    let command: Vec<OsString> = command.into_iter().chain(arguments).collect();
-    Ok(vec![proxy, processes::start(layout, &node.component("kubelet"), &command)?])
+    ["kube-proxy", "kubelet"].into_iter().map(|program| start(layout, binaries, node, program)).collect()
 }
 
 /// The beginning of a command that sees [`config::KERNEL_SETTINGS`] of its own, and all else as the node does.
@@ -137,17 +131,24 @@ fn start_init(layout: &Layout, node: &Node) -> Result<Started> {
     processes::start(layout, &node.component(INIT), &command)
 }
 
-fn start(
-    layout: &Layout,
-    binaries: &Binaries,
-    node: &Node,
-    recipe: &recipes::Recipe,
-    arguments: &[String],
-) -> Result<Started> {
+/// Starts one component on a node whose namespaces are there.
+pub fn start(layout: &Layout, binaries: &Binaries, node: &Node, program: &str) -> Result<Started> {
     let mut command = enter(layout, node)?;
+    let (recipe, arguments) = match program {
+        "containerd" => {
+            let configuration = format!("--config={}", node.root.join("containerd.toml").display());
+            (&recipes::CONTAINER_DAEMON, vec![configuration])
+        }
+        "kube-proxy" => (&recipes::PROXY, config::proxy_arguments(layout, node)),
+        "kubelet" => {
+            command.extend(apart_from_settings(node));
+            (&recipes::KUBELET, config::kubelet_arguments(layout, node))
+        }
+        _ => bail!("{program} cannot be started by itself"),
+    };
     command.push(binaries.program(recipe).into());
-    command.extend(arguments.iter().map(OsString::from));
-    processes::start(layout, &node.component(recipe.name), &command)
+    command.extend(arguments.into_iter().map(OsString::from));
+    processes::start(layout, &node.component(program), &command)
 }
 
 fn ctr(layout: &Layout, binaries: &Binaries, node: &Node, arguments: &[&str], input: Stdio) -> Result<()> {

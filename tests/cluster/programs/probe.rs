@@ -1,7 +1,9 @@
-//! What the pods of the cluster's tests run: `serve PORT TEXT`, `get ADDRESS`, `write FILE TEXT`, `read FILE`.
+//! What the pods of the cluster's tests run: `serve PORT TEXT`, `get ADDRESS`, `write FILE TEXT`, `read FILE`,
+//! `owner FILE`, `environment NAME`, `status FIELD`.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -24,6 +26,16 @@ fn main() {
         }
         ["write", file, text] => std::fs::write(file, text).unwrap(),
         ["read", file] => print!("{}", std::fs::read_to_string(file).unwrap()),
+        ["owner", file] => {
+            let metadata = std::fs::metadata(file).unwrap();
+            print!("{}:{}", metadata.uid(), metadata.gid());
+        }
+        ["environment", name] => print!("{}", std::env::var(name).unwrap()),
+        ["status", field] => {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let mut lines = status.lines().filter_map(|line| line.split_once(":\t"));
+            print!("{}", lines.find(|(name, _)| name == field).unwrap().1);
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -1,0 +1,12 @@
+//! Tests on a real Kubernetes: `cargo test -p cluster-tests --test cluster`.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod components;
+mod crds;
+mod failures;
+mod images;
+mod lifecycle;
+mod nodes;
+mod pods;
+mod simulated;
