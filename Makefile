@@ -2,28 +2,45 @@
 
 SHELL := /bin/bash
 PACKAGES := gcc make pkg-config git ca-certificates
+XTASK := $(or $(CARGO_TARGET_DIR),target)/debug/xtask
 
-.PHONY: help up test lint bench packages
+.PHONY: help up test test-fast test-cluster lint bench cluster build packages
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 up: ## Boot a VM on this machine (for now: say what it will do)
 	@echo 'make up will start a cluster on this machine, install KubeVirt, boot an example VM and'
-	@echo 'show its login prompt. Until then, try admission:'
+	@echo 'show its login prompt. Until then, try admission and the cluster:'
 	@echo '  cargo run -p kubevirt -- admit -f examples/vm.yaml'
+	@echo '  make cluster'
 
-test: lint ## Run all that must pass
+test: lint test-fast test-cluster ## Run all that must pass
+
+test-fast: packages ## Run the tests that need no cluster
 	cargo test --workspace --locked
-	cargo run --quiet --locked -p kubevirt -- admit -f examples/vm.yaml
+
+# The clusters of the tests are taken down whatever becomes of the tests.
+test-cluster: build ## Run the tests on a real Kubernetes
+	$(XTASK) cluster build
+	cargo test --workspace --locked --test cluster -- --test-threads=8; status=$$?; \
+	$(XTASK) cluster down --prefix test; exit $$status
 
 lint: packages ## Check format, lints and dependencies
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --workspace --locked --test cluster -- -D warnings
 	@scripts/cargo-deny check bans licenses sources
 
 bench: packages ## Measure
-	cargo bench --workspace --locked
+	cargo bench --locked -p kubevirt-admission
+
+cluster: build ## Start a Kubernetes of two nodes on this machine
+	$(XTASK) cluster up --nodes 2
+
+build: packages
+	cargo build --workspace --locked
 
 packages:
 	@scripts/packages $(PACKAGES)
+	@command -v cargo >/dev/null || { echo 'Rust is missing: install it with rustup (https://rustup.rs)'; exit 1; }

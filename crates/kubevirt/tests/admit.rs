@@ -90,6 +90,14 @@ fn a_manifest_is_accepted_in_words() {
 }
 
 #[test]
+fn the_example_is_accepted_as_it_stands() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vm.yaml");
+    let output = kubevirt(&["admit", "-f", example], b"");
+    assert_eq!(output.status.code(), Some(0), "{}", out(&output));
+    assert!(!out(&output).contains("warning"), "{}", out(&output));
+}
+
+#[test]
 fn a_refusal_names_every_field_and_fails() {
     let broken = SEED
         .replace("bus: virtio", "bus: floppy")
