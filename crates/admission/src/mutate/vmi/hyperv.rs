@@ -17,18 +17,18 @@ pub fn set_dependencies(spec: &mut VirtualMachineInstanceSpec) {
         |state: &Option<FeatureState>| state.as_ref().is_some_and(|state| state.enabled == Some(true));
     let timer = hyperv.synictimer.as_ref().is_some_and(|timer| timer.enabled == Some(true));
     let flush = hyperv.tlbflush.as_ref().is_some_and(|flush| flush.enabled == Some(true));
-    need(is_on(&hyperv.evmcs), &mut hyperv.vapic);
-    need(timer, &mut hyperv.synic);
-    need(is_on(&hyperv.ipi) || flush || is_on(&hyperv.synic), &mut hyperv.vpindex);
-    if hyperv.evmcs.as_ref().is_some_and(|evmcs| evmcs.enabled != Some(false)) {
+    let mut met = need(is_on(&hyperv.evmcs), &mut hyperv.vapic);
+    met &= need(timer, &mut hyperv.synic);
+    met &= need(is_on(&hyperv.ipi) || flush || is_on(&hyperv.synic), &mut hyperv.vpindex);
+    // A guest that will be refused anyway is left as its user wrote it.
+    if met && hyperv.evmcs.as_ref().is_some_and(|evmcs| evmcs.enabled != Some(false)) {
         require_vmx(spec);
     }
 }
 
-fn need(needed: bool, state: &mut Option<FeatureState>) {
-    if needed {
-        state.get_or_insert_default().enabled.get_or_insert(true);
-    }
+/// Turns a feature on where it is needed, and says whether it is there if so.
+fn need(needed: bool, state: &mut Option<FeatureState>) -> bool {
+    !needed || *state.get_or_insert_default().enabled.get_or_insert(true)
 }
 
 fn require_vmx(spec: &mut VirtualMachineInstanceSpec) {

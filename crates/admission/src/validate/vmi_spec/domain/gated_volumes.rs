@@ -13,7 +13,7 @@ pub(super) fn check(
     spec: &VirtualMachineInstanceSpec,
     problems: &mut Problems,
 ) {
-    if spec.utility_volumes.is_some() {
+    if spec.utility_volumes.as_ref().is_some_and(|volumes| !volumes.is_empty()) {
         let message =
             "utility volumes are plugged into a running instance, not given at its start; remove them";
         problems.invalid(&path.at("utilityVolumes"), message);

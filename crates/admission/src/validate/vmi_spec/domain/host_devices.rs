@@ -17,7 +17,9 @@ pub(super) fn check(
         let message = "only one virtual GPU can show a boot framebuffer; turn ramFB off for the others";
         problems.invalid(&path.at("GPUs"), message);
     }
-    if devices.host_devices.is_some() && !cx.config.enabled(Gate::HostDevices) {
+    if devices.host_devices.as_ref().is_some_and(|devices| !devices.is_empty())
+        && !cx.config.enabled(Gate::HostDevices)
+    {
         problems.invalid(&path.at("HostDevices"), "needs the feature gate HostDevices, which is off");
     }
 }
