@@ -46,8 +46,8 @@ fn mend_at(node: &Node, value: &mut Value, path: &[Segment]) {
 fn least(node: &Node) -> Value {
     match node.kind {
         Some(Type::Object) | None => {
-            let required = node.checks.iter().flat_map(|checks| checks.required.iter());
-            let field = |name: &Box<str>| Some((name.to_string(), least(node.field(name)?)));
+            let required = node.checks.iter().flat_map(|checks| checks.required.iter()).map(|name| &**name);
+            let field = |name: &str| Some((name.to_owned(), least(node.field(name)?)));
             Value::Object(required.filter_map(field).collect::<Map<_, _>>())
         }
         Some(Type::Array) => Value::Array(Vec::new()),
