@@ -17,6 +17,16 @@ pub struct Resource {
     pub kind: String,
 }
 
+impl Resource {
+    /// What an object says that it is.
+    fn of(object: &Value) -> Self {
+        let api_version = object["apiVersion"].as_str().unwrap_or_default();
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let kind = object["kind"].as_str().unwrap_or_default();
+        Self { group: group.into(), version: version.into(), kind: kind.into() }
+    }
+}
+
 /// A request that wants an answer.
 #[derive(Clone, Debug)]
 pub struct Incoming {
@@ -69,12 +79,7 @@ impl Incoming {
         if uid.is_empty() {
             return Err(field("request.uid", "is missing"));
         }
-        let kind = &request["kind"];
-        let resource = Resource {
-            group: text(&kind["group"], "request.kind.group")?,
-            version: text(&kind["version"], "request.kind.version")?,
-            kind: text(&kind["kind"], "request.kind.kind")?,
-        };
+        let resource = resource(&request)?;
         let groups = request["userInfo"]["groups"].as_array().into_iter().flatten();
         let user = User {
             name: text(&request["userInfo"]["username"], "request.userInfo.username")?,
@@ -101,10 +106,8 @@ impl Incoming {
 
     /// The creation of an object by an ordinary user.
     pub fn creation(object: Value) -> Self {
-        let api_version = object["apiVersion"].as_str().unwrap_or_default();
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let resource = Resource { group: group.into(), version: version.into(), kind: text(&object["kind"]) };
+        let resource = Resource::of(&object);
         let request = Request {
             operation: Operation::Create,
             namespace: text(&object["metadata"]["namespace"]),
@@ -133,6 +136,20 @@ fn duplicated(duplicates: &[Path]) -> Problems {
         }
     }
     problems
+}
+
+/// What the request says that it is about, or else what its object says.
+fn resource(request: &Value) -> Result<Resource, NotAReview> {
+    let kind = &request["kind"];
+    if kind.is_null() {
+        let object = if request["object"].is_null() { &request["oldObject"] } else { &request["object"] };
+        return Ok(Resource::of(object));
+    }
+    Ok(Resource {
+        group: text(&kind["group"], "request.kind.group")?,
+        version: text(&kind["version"], "request.kind.version")?,
+        kind: text(&kind["kind"], "request.kind.kind")?,
+    })
 }
 
 fn operation(name: &str) -> Result<Operation, NotAReview> {

@@ -81,6 +81,13 @@ fn every_problem_is_a_cause_with_its_field() {
 }
 
 #[test]
+fn a_review_that_does_not_say_its_kind_is_about_what_its_object_says() {
+    let mut review = review("VirtualMachineInstance", vmi());
+    review["request"].as_object_mut().unwrap().remove("kind");
+    assert_eq!(found(&answered(&review)), []);
+}
+
+#[test]
 fn a_field_that_stands_twice_is_a_problem() {
     let text = review("VirtualMachineInstance", vmi()).to_string();
     let doubled = text.replace(r#""memory":{"#, r#""memory":{"guest":"1Gi","#);
