@@ -9,6 +9,7 @@ use kubevirt_api::kubevirt::configuration::{
 };
 use kubevirt_api::kubevirt::devices::PermittedHostDevices;
 use kubevirt_api::kubevirt::network::InterfaceBindingPlugin;
+use kubevirt_api::names::taints;
 use serde_json::{Value, json};
 
 use crate::gates::Gate;
@@ -202,7 +203,7 @@ fn defaults() -> Value {
         "migrations": {
             "parallelMigrationsPerCluster": 5,
             "parallelOutboundMigrationsPerNode": 2,
-            "nodeDrainTaintKey": "kubevirt.io/drain",
+            "nodeDrainTaintKey": taints::DRAIN,
             "bandwidthPerMigration": "0Mi",
             "progressTimeout": 150,
             "completionTimeoutPerGiB": 150,

@@ -2,6 +2,8 @@
 
 use k8s_openapi::api::core::v1::TypedLocalObjectReference;
 use kubevirt_api::backup::{BackupMode, VirtualMachineBackup, VirtualMachineBackupTracker};
+use kubevirt_api::names::conditions::backup as conditions;
+use kubevirt_api::names::groups;
 
 use super::same::same;
 use crate::{Context, Gate, Path, Problems};
@@ -30,7 +32,7 @@ pub fn check_backup(
     if new.spec.mode == Some(BackupMode::Pull) && is_empty(new.spec.token_secret_ref.as_ref()) {
         problems.invalid(&spec, "the mode Pull needs a secret with a token: set tokenSecretRef");
     }
-    let of_vm = [("kubevirt.io", "VirtualMachine"), ("backup.kubevirt.io", "VirtualMachineBackupTracker")];
+    let of_vm = [(groups::KUBEVIRT, "VirtualMachine"), (groups::BACKUP, "VirtualMachineBackupTracker")];
     check_source(&new.spec.source, &of_vm, &mut problems);
     problems
 }
@@ -49,7 +51,7 @@ pub fn check_tracker(
         Some(_) => {}
         None => check_gate(cx, &mut problems),
     }
-    check_source(&new.spec.source, &[("kubevirt.io", "VirtualMachine")], &mut problems);
+    check_source(&new.spec.source, &[(groups::KUBEVIRT, "VirtualMachine")], &mut problems);
     problems
 }
 
@@ -75,12 +77,9 @@ fn check_alone(cx: &Context<'_>, new: &VirtualMachineBackup, problems: &mut Prob
 
 /// Whether a backup is complete or has failed.
 fn is_over(backup: &VirtualMachineBackup) -> bool {
-    let conditions = backup.status.as_ref().and_then(|status| status.conditions.as_deref());
-    let over = |type_: &str| matches!(type_, "Complete" | "Failed");
-    conditions
-        .unwrap_or_default()
-        .iter()
-        .any(|condition| over(&condition.type_) && condition.status == "True")
+    let known = backup.status.as_ref().and_then(|status| status.conditions.as_deref());
+    let over = |type_: &str| matches!(type_, conditions::COMPLETE | conditions::FAILED);
+    known.unwrap_or_default().iter().any(|condition| over(&condition.type_) && condition.status == "True")
 }
 
 fn check_source(source: &TypedLocalObjectReference, allowed: &[(&str, &str)], problems: &mut Problems) {

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::TypedLocalObjectReference;
 use kubevirt_api::clone::VirtualMachineClone;
+use kubevirt_api::names::groups;
 use serde::de::IgnoredAny;
 
 use crate::{Context, Gate, Path, Problems};
@@ -77,7 +78,8 @@ fn check_source(path: &Path<'_>, source: &TypedLocalObjectReference, problems: &
         );
     }
     if source.api_group.as_deref().unwrap_or_default().is_empty() {
-        problems.invalid(&path.at("Source.APIGroup"), "is empty; use kubevirt.io or snapshot.kubevirt.io");
+        let message = format!("is empty; use {} or {}", groups::KUBEVIRT, groups::SNAPSHOT);
+        problems.invalid(&path.at("Source.APIGroup"), message);
     }
     if source.kind.is_empty() {
         problems.invalid(&path.at("Source"), "has no kind");

@@ -3,18 +3,15 @@
 use kubevirt_api::migration::{
     MigrationPhase, VirtualMachineInstanceMigration, VirtualMachineInstanceMigrationSpec,
 };
+use kubevirt_api::names::conditions::vmi::LIVE_MIGRATABLE;
+use kubevirt_api::names::labels::MIGRATION_VMI_NAME;
+use kubevirt_api::names::reasons::vmi::DISKS_NOT_LIVE_MIGRATABLE;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::status::VmiPhase;
 
 use super::names;
 use crate::{Context, Gate, Path, Problems, Reason};
 
-/// The label by which migrations of an instance are found.
-const VMI_NAME_LABEL: &str = "kubevirt.io/vmi-name";
-/// The condition that says whether an instance can be migrated.
-const LIVE_MIGRATABLE: &str = "LiveMigratable";
-/// Why an instance cannot be migrated that could be, disks and all, to another cluster.
-const DISKS_NOT_LIVE_MIGRATABLE: &str = "DisksNotLiveMigratable";
 /// How the service account of the one component ends that may set a priority.
 const CONTROLLER_ACCOUNT: &str = "kubevirt-controller";
 
@@ -92,7 +89,8 @@ fn check_instance(
     }
     let running = cx.objects.migrations(namespace).into_iter().find(|other| {
         let labels = other.metadata.labels.as_ref();
-        labels.and_then(|labels| labels.get(VMI_NAME_LABEL)).is_some_and(|of| of == name) && !is_final(other)
+        labels.and_then(|labels| labels.get(MIGRATION_VMI_NAME)).is_some_and(|of| of == name)
+            && !is_final(other)
     });
     if let Some(other) = running {
         let other = other.metadata.name.as_deref().unwrap_or_default();
@@ -134,14 +132,14 @@ fn check_change(
         problems.not_supported(&WHOLE, "spec cannot be changed; delete the migration and make a new one");
     }
     let label = |migration: &VirtualMachineInstanceMigration| {
-        migration.metadata.labels.as_ref().and_then(|labels| labels.get(VMI_NAME_LABEL)).cloned()
+        migration.metadata.labels.as_ref().and_then(|labels| labels.get(MIGRATION_VMI_NAME)).cloned()
     };
     let before = label(old);
     if !is_final(new) && before.is_some() && before != label(new) {
         problems.add(
             Reason::NotSupported,
             &WHOLE,
-            format!("the label {VMI_NAME_LABEL} stays as it is until the migration is over"),
+            format!("the label {MIGRATION_VMI_NAME} stays as it is until the migration is over"),
         );
     }
 }

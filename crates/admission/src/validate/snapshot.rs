@@ -1,5 +1,6 @@
 //! Snapshots of virtual machines.
 
+use kubevirt_api::names::groups;
 use kubevirt_api::snapshot::VirtualMachineSnapshot;
 
 use super::same::same;
@@ -25,15 +26,18 @@ pub fn check(
     let path = Path::new("spec.source");
     let source = &new.spec.source;
     match source.api_group.as_deref() {
-        None => problems.not_found(&path.at("apiGroup"), "the group is missing: it is kubevirt.io"),
-        Some("kubevirt.io") if source.kind != "VirtualMachine" => {
+        None => problems
+            .not_found(&path.at("apiGroup"), format!("the group is missing: it is {}", groups::KUBEVIRT)),
+        Some(groups::KUBEVIRT) if source.kind != "VirtualMachine" => {
             let message = format!("{:?} has no snapshots: only VirtualMachine has", source.kind);
             problems.invalid(&path.at("kind"), message);
         }
-        Some("kubevirt.io") => {}
+        Some(groups::KUBEVIRT) => {}
         Some(other) => {
-            problems
-                .invalid(&path.at("apiGroup"), format!("{other:?} has no snapshots: only kubevirt.io has"));
+            problems.invalid(
+                &path.at("apiGroup"),
+                format!("{other:?} has no snapshots: only {} has", groups::KUBEVIRT),
+            );
         }
     }
     problems

@@ -4,6 +4,7 @@ use schemars::SchemaGenerator;
 use serde_json::Value;
 
 use super::{Documented, RootSchema};
+use crate::names::groups;
 
 /// Whether objects of a kind live in a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +115,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "KubeVirt",
         description: "The KubeVirt installation of a cluster, deployed and configured by the operator.",
-        group: "kubevirt.io",
+        group: groups::KUBEVIRT,
         plural: "kubevirts",
         short_names: &["kv", "kvs"],
         categories: &["all"],
@@ -133,7 +134,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "MigrationPolicy",
         description: "Live migration settings for a selected group of VMs; the most specific match wins.",
-        group: "migrations.kubevirt.io",
+        group: groups::MIGRATIONS,
         plural: "migrationpolicies",
         short_names: &[],
         categories: &[],
@@ -149,7 +150,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "Plugin",
         description: "Cluster-wide extension that adjusts VM domains or runs on nodes at lifecycle events; needs the Plugins gate.",
-        group: "plugin.kubevirt.io",
+        group: groups::PLUGIN,
         plural: "plugins",
         short_names: &[],
         categories: &[],
@@ -165,7 +166,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachine",
         description: "A machine that keeps its definition and disks while stopped, and runs as a VirtualMachineInstance.",
-        group: "kubevirt.io",
+        group: groups::KUBEVIRT,
         plural: "virtualmachines",
         short_names: &["vm", "vms"],
         categories: &["all"],
@@ -185,7 +186,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineBackup",
         description: "A single backup of a running virtual machine.",
-        group: "backup.kubevirt.io",
+        group: groups::BACKUP,
         plural: "virtualmachinebackups",
         short_names: &["vmbackup", "vmbackups"],
         categories: &["all"],
@@ -206,7 +207,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineBackupTracker",
         description: "Remembers the last checkpoint of a machine so that the next backup can be incremental.",
-        group: "backup.kubevirt.io",
+        group: groups::BACKUP,
         plural: "virtualmachinebackuptrackers",
         short_names: &["vmbackuptracker", "vmbackuptrackers"],
         categories: &["all"],
@@ -227,7 +228,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineClone",
         description: "Request to copy a virtual machine, disks included, within its namespace.",
-        group: "clone.kubevirt.io",
+        group: groups::CLONE,
         plural: "virtualmachineclones",
         short_names: &["vmclone", "vmclones"],
         categories: &["all"],
@@ -247,7 +248,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineClusterInstancetype",
         description: "Reusable VM size for the whole cluster: CPU, memory and devices that a VM takes by name.",
-        group: "instancetype.kubevirt.io",
+        group: groups::INSTANCETYPE,
         plural: "virtualmachineclusterinstancetypes",
         short_names: &["vmclusterinstancetype", "vmclusterinstancetypes", "vmcf", "vmcfs"],
         categories: &[],
@@ -263,7 +264,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineClusterPreference",
         description: "Cluster-wide preference, usable by VMs in every namespace.",
-        group: "instancetype.kubevirt.io",
+        group: groups::INSTANCETYPE,
         plural: "virtualmachineclusterpreferences",
         short_names: &["vmcp", "vmcps"],
         categories: &[],
@@ -279,7 +280,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineExport",
         description: "Serves the disks and manifests of a VM, template, snapshot, backup or PVC for download.",
-        group: "export.kubevirt.io",
+        group: groups::EXPORT,
         plural: "virtualmachineexports",
         short_names: &["vmexport", "vmexports"],
         categories: &["all"],
@@ -299,7 +300,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineInstance",
         description: "A running virtual machine; it ends for good once the guest stops.",
-        group: "kubevirt.io",
+        group: groups::KUBEVIRT,
         plural: "virtualmachineinstances",
         short_names: &["vmi", "vmis"],
         categories: &["all"],
@@ -323,7 +324,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineInstanceMigration",
         description: "Moves a running VM instance to another node; deleting it before completion cancels the move.",
-        group: "kubevirt.io",
+        group: groups::KUBEVIRT,
         plural: "virtualmachineinstancemigrations",
         short_names: &["vmim", "vmims"],
         categories: &["all"],
@@ -339,7 +340,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineInstancePreset",
         description: "Deprecated: settings merged into new VMIs that match a label selector; prefer instance types.",
-        group: "kubevirt.io",
+        group: groups::KUBEVIRT,
         plural: "virtualmachineinstancepresets",
         short_names: &["vmipreset", "vmipresets"],
         categories: &["all"],
@@ -355,7 +356,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineInstanceReplicaSet",
         description: "Keeps a number of identical, disposable VM instances running.",
-        group: "kubevirt.io",
+        group: groups::KUBEVIRT,
         plural: "virtualmachineinstancereplicasets",
         short_names: &["vmirs", "vmirss"],
         categories: &["all"],
@@ -376,7 +377,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineInstancetype",
         description: "Reusable VM size for one namespace: CPU, memory and devices that a VM takes by name.",
-        group: "instancetype.kubevirt.io",
+        group: groups::INSTANCETYPE,
         plural: "virtualmachineinstancetypes",
         short_names: &["vminstancetype", "vminstancetypes", "vmf", "vmfs"],
         categories: &["all"],
@@ -392,7 +393,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachinePool",
         description: "A set of near-identical virtual machines kept at a wanted size from one template.",
-        group: "pool.kubevirt.io",
+        group: groups::POOL,
         plural: "virtualmachinepools",
         short_names: &["vmpool", "vmpools"],
         categories: &["all"],
@@ -413,7 +414,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachinePreference",
         description: "Reusable guest defaults for VMs in the same namespace; values set in the VM itself normally win.",
-        group: "instancetype.kubevirt.io",
+        group: groups::INSTANCETYPE,
         plural: "virtualmachinepreferences",
         short_names: &["vmpref", "vmprefs", "vmp", "vmps"],
         categories: &["all"],
@@ -429,7 +430,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineRestore",
         description: "Restores a VM from a VirtualMachineSnapshot.",
-        group: "snapshot.kubevirt.io",
+        group: groups::SNAPSHOT,
         plural: "virtualmachinerestores",
         short_names: &["vmrestore", "vmrestores"],
         categories: &["all"],
@@ -450,7 +451,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineSnapshot",
         description: "Request to capture a virtual machine's definition and disks at a point in time.",
-        group: "snapshot.kubevirt.io",
+        group: groups::SNAPSHOT,
         plural: "virtualmachinesnapshots",
         short_names: &["vmsnapshot", "vmsnapshots"],
         categories: &["all"],
@@ -473,7 +474,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineSnapshotContent",
         description: "The data behind a VirtualMachineSnapshot; created by the controller, not by hand.",
-        group: "snapshot.kubevirt.io",
+        group: groups::SNAPSHOT,
         plural: "virtualmachinesnapshotcontents",
         short_names: &["vmsnapshotcontent", "vmsnapshotcontents"],
         categories: &["all"],
@@ -493,7 +494,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineTemplate",
         description: "A parameterized virtual machine from which users create their own.",
-        group: "template.kubevirt.io",
+        group: groups::TEMPLATE,
         plural: "virtualmachinetemplates",
         short_names: &["vmt", "vmts"],
         categories: &[],
@@ -512,7 +513,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineTemplateRequest",
         description: "Request to turn an existing virtual machine into a template.",
-        group: "template.kubevirt.io",
+        group: groups::TEMPLATE,
         plural: "virtualmachinetemplaterequests",
         short_names: &["vmtr", "vmtrs"],
         categories: &[],

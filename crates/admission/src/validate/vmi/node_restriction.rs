@@ -1,11 +1,10 @@
 //! What runs on a node changes only the instances of that node.
 
+use kubevirt_api::names::external::kubernetes::NODE_OF_TOKEN;
 use kubevirt_api::vmi::VirtualMachineInstance;
 
 use crate::{Context, Gate, Path, Problems};
 
-/// Where a token says which node it was given to.
-const NODE_OF_TOKEN: &str = "authentication.kubernetes.io/node-name";
 /// How the user name of the component on nodes ends.
 const HANDLER: &str = "kubevirt-handler";
 
