@@ -119,6 +119,11 @@ impl Problems {
         self.found.is_empty()
     }
 
+    /// An error with the problems, unless there are none.
+    pub fn into_result(self) -> Result<(), Self> {
+        if self.is_empty() { Ok(()) } else { Err(self) }
+    }
+
     /// The problems, in the order in which they were found.
     pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
         self.found.iter()

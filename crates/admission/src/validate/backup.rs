@@ -58,7 +58,7 @@ pub fn check_tracker(
 fn check_gate(cx: &Context<'_>, problems: &mut Problems) {
     if !cx.config.enabled(Gate::IncrementalBackup) {
         let gate = Gate::IncrementalBackup.name();
-        problems.forbidden(&Path::new(""), format!("backups need the feature gate {gate}"));
+        problems.forbidden(&Path::WHOLE, format!("backups need the feature gate {gate}"));
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{World, assert_fields, patched, read, shared};
+    use crate::testing::{Case, World, assert_fields, patched, read, shared};
 
     fn backup() -> Value {
         json!({
@@ -133,7 +133,7 @@ mod tests {
         let source: &[&str] = &["spec.source"];
         let spec: &[&str] = &["spec"];
         let by_tracker = json!({"apiGroup": "backup.kubevirt.io", "kind": "VirtualMachineBackupTracker"});
-        let cases: Vec<(&str, Value, &[&str])> = vec![
+        let cases: Vec<Case<'_>> = vec![
             ("of a VM", json!({}), &[]),
             ("of a tracker", json!({"source": by_tracker}), &[]),
             ("no group", json!({"source": {"apiGroup": null}}), source),
@@ -154,10 +154,9 @@ mod tests {
             ("pulled with an empty token", json!({"mode": "Pull", "tokenSecretRef": ""}), spec),
             ("several things", json!({"pvcName": null, "source": {"name": ""}}), &["spec", "spec.source"]),
         ];
-        for (case, patch, expected) in cases {
-            let new = read(patched(&backup(), &json!({"spec": patch})));
-            assert_fields(case, &gated().run(|cx| check_backup(cx, &new, None)), expected);
-        }
+        let cases: Vec<Case<'_>> =
+            cases.into_iter().map(|(case, spec, expected)| (case, json!({"spec": spec}), expected)).collect();
+        gated().assert_new(check_backup, &backup(), &cases);
         let off = World::default();
         assert_fields("without the gate", &off.run(|cx| check_backup(cx, &read(backup()), None)), &[""]);
         let old = read(backup());
@@ -196,17 +195,16 @@ mod tests {
     #[test]
     fn a_tracker_is_of_a_vm() {
         let source: &[&str] = &["spec.source"];
-        let cases: Vec<(&str, Value, &[&str])> = vec![
+        let cases: Vec<Case<'_>> = vec![
             ("of a VM", json!({}), &[]),
             ("no group", json!({"apiGroup": null}), source),
             ("another group", json!({"apiGroup": "backup.kubevirt.io"}), source),
             ("another kind", json!({"kind": "VirtualMachineBackupTracker"}), source),
             ("no name", json!({"name": ""}), source),
         ];
-        for (case, patch, expected) in cases {
-            let new = read(patched(&tracker(), &json!({"spec": {"source": patch}})));
-            assert_fields(case, &gated().run(|cx| check_tracker(cx, &new, None)), expected);
-        }
+        let whole = |(case, source, expected)| (case, json!({"spec": {"source": source}}), expected);
+        let cases: Vec<Case<'_>> = cases.into_iter().map(whole).collect();
+        gated().assert_new(check_tracker, &tracker(), &cases);
         let off = World::default();
         assert_fields("without the gate", &off.run(|cx| check_tracker(cx, &read(tracker()), None)), &[""]);
         let old = read(tracker());

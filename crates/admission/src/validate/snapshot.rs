@@ -21,7 +21,7 @@ pub fn check(
     }
     if !cx.config.enabled(Gate::Snapshot) {
         let gate = Gate::Snapshot.name();
-        problems.forbidden(&Path::new(""), format!("snapshots need the feature gate {gate}"));
+        problems.forbidden(&Path::WHOLE, format!("snapshots need the feature gate {gate}"));
     }
     let path = Path::new("spec.source");
     let source = &new.spec.source;
@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
     use crate::Reason;
-    use crate::testing::{World, assert_fields, patched, read};
+    use crate::testing::{Case, World, assert_fields, patched, read};
 
     fn base() -> Value {
         json!({
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_is_of_a_vm() {
-        let cases: Vec<(&str, Value, &[&str])> = vec![
+        let cases: [Case<'_>; 6] = [
             ("of a VM", json!({}), &[]),
             ("no group", json!({"apiGroup": null}), &["spec.source.apiGroup"]),
             ("an empty group", json!({"apiGroup": ""}), &["spec.source.apiGroup"]),
@@ -72,10 +72,9 @@ mod tests {
                 &["spec.source.apiGroup"],
             ),
         ];
-        for (case, source, expected) in cases {
-            let new = read(patched(&base(), &json!({"spec": {"source": source}})));
-            assert_fields(case, &World::default().run(|cx| check(cx, &new, None)), expected);
-        }
+        let cases =
+            cases.map(|(case, source, expected)| (case, json!({"spec": {"source": source}}), expected));
+        World::default().assert_new(check, &base(), &cases);
         let off = World::default()
             .with_configuration(json!({"developerConfiguration": {"disabledFeatureGates": ["Snapshot"]}}));
         assert_fields("without the gate", &off.run(|cx| check(cx, &read(base()), None)), &[""]);
@@ -90,16 +89,13 @@ mod tests {
 
     #[test]
     fn a_snapshot_does_not_change() {
-        let old = read(patched(&base(), &json!({"spec": {"failureDeadline": "60m"}})));
-        let cases: Vec<(&str, Value, &[&str])> = vec![
-            ("a label", json!({"metadata": {"labels": {"a": "b"}}, "spec": {"failureDeadline": "60m"}}), &[]),
+        let old = patched(&base(), &json!({"spec": {"failureDeadline": "60m"}}));
+        let cases: [Case<'_>; 4] = [
+            ("a label", json!({"metadata": {"labels": {"a": "b"}}}), &[]),
             ("the deadline in other words", json!({"spec": {"failureDeadline": "1h0m0s"}}), &[]),
             ("the deadline", json!({"spec": {"failureDeadline": "5m"}}), &["spec"]),
-            ("the source", json!({"spec": {"failureDeadline": "60m", "source": {"name": "x"}}}), &["spec"]),
+            ("the source", json!({"spec": {"source": {"name": "x"}}}), &["spec"]),
         ];
-        for (case, patch, expected) in cases {
-            let new = read(patched(&base(), &patch));
-            assert_fields(case, &World::default().updating().run(|cx| check(cx, &new, Some(&old))), expected);
-        }
+        World::default().updating().assert_changed(check, &old, &cases);
     }
 }

@@ -22,7 +22,7 @@ pub fn check(cx: &Context<'_>, new: &VirtualMachineRestore, old: Option<&Virtual
     }
     if !cx.config.enabled(Gate::Snapshot) {
         let gate = Gate::Snapshot.name();
-        problems.forbidden(&Path::new(""), format!("restores need the feature gate {gate}"));
+        problems.forbidden(&Path::WHOLE, format!("restores need the feature gate {gate}"));
     }
     if is_vm(&new.spec.target, &mut problems) {
         check_target(cx, new, &mut problems);
@@ -79,7 +79,7 @@ fn check_target(cx: &Context<'_>, restore: &VirtualMachineRestore, problems: &mu
         return;
     }
     match snapshotted_spec(cx, namespace, &snapshot) {
-        Err(why) => problems.invalid(&Path::new(""), why),
+        Err(why) => problems.invalid(&Path::WHOLE, why),
         Ok(spec) if spec.as_ref().is_some_and(keeps_state) => {
             let message =
                 "the VM of the snapshot has a persistent TPM or EFI, which only itself can be restored to";

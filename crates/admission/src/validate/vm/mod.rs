@@ -122,10 +122,7 @@ mod tests {
                 &["spec.running"],
             ),
         ];
-        for (case, patch, expected) in cases {
-            let vm = read(patched(&base(), &patch));
-            assert_fields(case, &World::default().run(|cx| check(cx, &vm, None)), expected);
-        }
+        World::default().assert_new(check, &base(), &cases);
     }
 
     #[test]

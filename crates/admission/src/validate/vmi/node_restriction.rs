@@ -20,9 +20,8 @@ pub(super) fn check(
     if !by_handler || !cx.config.enabled(Gate::NodeRestriction) {
         return;
     }
-    let whole = Path::new("");
     let Some(node) = user.extra.get(NODE_OF_TOKEN).and_then(|values| values.first()) else {
-        problems.invalid(&whole, "the token of virt-handler does not say on which node it is");
+        problems.invalid(&Path::WHOLE, "the token of virt-handler does not say on which node it is");
         return;
     };
     let source = old.status.as_ref().and_then(|status| status.node_name.as_deref()).unwrap_or_default();
@@ -30,9 +29,9 @@ pub(super) fn check(
     if node != source && (target.is_empty() || node != target) {
         let message =
             format!("virt-handler of node {node} does not own this instance, which is on {source:?}");
-        problems.invalid(&whole, message);
+        problems.invalid(&Path::WHOLE, message);
     } else if target.is_empty() && !self::target(new).is_empty() {
-        problems.invalid(&whole, "virt-handler does not choose where an instance migrates to");
+        problems.invalid(&Path::WHOLE, "virt-handler does not choose where an instance migrates to");
     }
 }
 

@@ -45,7 +45,7 @@ fn matching(
             Ok(true) => matching.push(preset),
             Ok(false) => {}
             Err(reason) => problems.invalid(
-                &Path::new(""),
+                &Path::WHOLE,
                 format!(
                     "preset {:?} cannot be used: {reason}",
                     preset.metadata.name.as_deref().unwrap_or_default()
@@ -58,7 +58,7 @@ fn matching(
         return matching;
     }
     for conflict in conflicts {
-        problems.invalid(&Path::new(""), conflict);
+        problems.invalid(&Path::WHOLE, conflict);
     }
     Vec::new()
 }

@@ -1,6 +1,5 @@
 //! Networks and the interfaces that join them.
 
-mod address;
 mod binding;
 mod claims;
 mod dhcp;
