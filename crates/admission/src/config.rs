@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kubevirt_api::kubevirt::KubeVirt;
 use kubevirt_api::kubevirt::configuration::{
-    InstancetypeReferencePolicy, KubeVirtConfiguration, VmRolloutStrategy,
+    ArchSpecificConfiguration, InstancetypeReferencePolicy, KubeVirtConfiguration, VmRolloutStrategy,
 };
 use kubevirt_api::kubevirt::devices::PermittedHostDevices;
 use kubevirt_api::kubevirt::network::InterfaceBindingPlugin;
@@ -39,7 +39,8 @@ impl ClusterConfig {
     pub fn of(kubevirt: &KubeVirt) -> Self {
         let mut merged = defaults();
         // Both sides are our own types, which always serialize.
-        if let Some(Ok(own)) = kubevirt.spec.configuration.as_ref().map(serde_json::to_value) {
+        if let Some(Ok(mut own)) = kubevirt.spec.configuration.as_ref().map(serde_json::to_value) {
+            remove_unset(&mut own);
             merge(&mut merged, own);
         }
         let architecture = kubevirt.status.as_ref().and_then(|status| status.default_architecture.clone());
@@ -73,20 +74,17 @@ impl ClusterConfig {
 
     /// The machine type of VMs of this architecture that name none.
     pub fn machine_type(&self, architecture: &str) -> &str {
-        let own = self.configuration.machine_type.as_deref().filter(|machine| !machine.is_empty());
+        let own = self.configuration.machine_type.as_deref();
         own.or_else(|| self.per_architecture(architecture)?.machine_type.as_deref()).unwrap_or_default()
     }
 
     /// The machine types that VMs of this architecture may name, as globs such as `q35*`.
     pub fn emulated_machines(&self, architecture: &str) -> &[String] {
-        let own = self.configuration.emulated_machines.as_deref().filter(|machines| !machines.is_empty());
+        let own = self.configuration.emulated_machines.as_deref();
         own.or_else(|| self.per_architecture(architecture)?.emulated_machines.as_deref()).unwrap_or_default()
     }
 
-    fn per_architecture(
-        &self,
-        architecture: &str,
-    ) -> Option<&kubevirt_api::kubevirt::configuration::ArchSpecificConfiguration> {
+    fn per_architecture(&self, architecture: &str) -> Option<&ArchSpecificConfiguration> {
         let all = self.configuration.architecture_configuration.as_ref()?;
         match architecture {
             "arm64" => all.arm64.as_ref(),
@@ -97,7 +95,7 @@ impl ClusterConfig {
 
     /// The CPU model of VMs that name none, if the cluster sets one.
     pub fn cpu_model(&self) -> Option<&str> {
-        self.configuration.cpu_model.as_deref().filter(|model| !model.is_empty())
+        self.configuration.cpu_model.as_deref()
     }
 
     /// The CPU that is requested for each virtual CPU of a VM that requests none.
@@ -238,6 +236,46 @@ fn defaults() -> Value {
     })
 }
 
+/// Settings where a zero or an empty text is not stored by the original, so that the default holds.
+///
+/// Of the others a zero is a choice, such as no timeout or no bridges on the pod network.
+const UNSET_IF_ZERO: [&str; 22] = [
+    "cpuAllocationRatio",
+    "cpuModel",
+    "defaultArchitecture",
+    "defaultNetworkInterface",
+    "defaultRuntimeClass",
+    "family",
+    "imagePullPolicy",
+    "machineType",
+    "manufacturer",
+    "maxHotplugRatio",
+    "memoryOvercommit",
+    "minimumReservePVCBytes",
+    "ovmfPath",
+    "product",
+    "pvcTolerateLessSpaceUpToPercent",
+    "selinuxLauncherType",
+    "virtAPI",
+    "virtController",
+    "virtHandler",
+    "virtLauncher",
+    "virtOperator",
+    "vmStateStorageClass",
+];
+
+/// Removes what counts as not set: such zeros, and lists without items.
+fn remove_unset(settings: &mut Value) {
+    let Value::Object(settings) = settings else { return };
+    settings.retain(|name, value| match value {
+        Value::Array(items) => !items.is_empty(),
+        Value::String(text) => !(text.is_empty() && UNSET_IF_ZERO.contains(&name.as_str())),
+        Value::Number(number) => !(number.as_f64() == Some(0.0) && UNSET_IF_ZERO.contains(&name.as_str())),
+        _ => true,
+    });
+    settings.values_mut().for_each(remove_unset);
+}
+
 /// Lays `over` onto `base`: objects field by field, anything else whole.
 fn merge(base: &mut Value, over: Value) {
     match (base, over) {
@@ -259,6 +297,96 @@ mod tests {
         let back = serde_json::to_value(ClusterConfig::default().configuration()).unwrap();
         let integers = |value: &Value| value.to_string().replace(".0,", ",").replace(".0}", "}");
         assert_eq!(integers(&back), integers(&defaults()));
+    }
+
+    #[test]
+    fn a_zero_that_means_nothing_leaves_the_default() {
+        let developer = |field: &str, value: Value| json!({ "developerConfiguration": { field: value } });
+        let migrations = |field: &str, value: Value| json!({ "migrations": { field: value } });
+        let at = |section: &str, field: &str| format!("/{section}/{field}");
+        let cases = [
+            (
+                developer("memoryOvercommit", json!(0)),
+                at("developerConfiguration", "memoryOvercommit"),
+                json!(100),
+            ),
+            (
+                developer("memoryOvercommit", json!(150)),
+                at("developerConfiguration", "memoryOvercommit"),
+                json!(150),
+            ),
+            (
+                developer("cpuAllocationRatio", json!(0)),
+                at("developerConfiguration", "cpuAllocationRatio"),
+                json!(10),
+            ),
+            (
+                developer("cpuAllocationRatio", json!(1)),
+                at("developerConfiguration", "cpuAllocationRatio"),
+                json!(1),
+            ),
+            (
+                developer("pvcTolerateLessSpaceUpToPercent", json!(0)),
+                at("developerConfiguration", "pvcTolerateLessSpaceUpToPercent"),
+                json!(10),
+            ),
+            (
+                developer("minimumReservePVCBytes", json!(0)),
+                at("developerConfiguration", "minimumReservePVCBytes"),
+                json!(131_072),
+            ),
+            (
+                developer("logVerbosity", json!({ "virtHandler": 0, "virtAPI": 5 })),
+                at("developerConfiguration", "logVerbosity"),
+                json!({ "virtAPI": 5, "virtOperator": 2, "virtController": 2, "virtHandler": 2, "virtLauncher": 2 }),
+            ),
+            (json!({ "imagePullPolicy": "" }), "/imagePullPolicy".into(), json!("IfNotPresent")),
+            (
+                json!({ "network": { "defaultNetworkInterface": "" } }),
+                at("network", "defaultNetworkInterface"),
+                json!("bridge"),
+            ),
+            (
+                json!({ "network": { "permitBridgeInterfaceOnPodNetwork": false } }),
+                at("network", "permitBridgeInterfaceOnPodNetwork"),
+                json!(false),
+            ),
+            (
+                json!({ "smbios": { "family": "", "product": "Own" } }),
+                "/smbios".into(),
+                json!({ "family": "KubeVirt", "manufacturer": "KubeVirt", "product": "Own" }),
+            ),
+            (
+                json!({ "architectureConfiguration": { "amd64": { "machineType": "", "emulatedMachines": [] } } }),
+                at("architectureConfiguration", "amd64"),
+                json!({
+                    "ovmfPath": "/usr/share/edk2/ovmf", "emulatedMachines": ["q35*", "pc-q35*"], "machineType": "q35",
+                }),
+            ),
+            (
+                json!({ "liveUpdateConfiguration": { "maxHotplugRatio": 0 } }),
+                at("liveUpdateConfiguration", "maxHotplugRatio"),
+                json!(4),
+            ),
+            (
+                json!({ "liveUpdateConfiguration": { "maxCpuSockets": 0 } }),
+                at("liveUpdateConfiguration", "maxCpuSockets"),
+                json!(0),
+            ),
+            (json!({ "hypervisors": [] }), "/hypervisors".into(), json!([{ "name": "kvm" }])),
+            (json!({ "cpuModel": "" }), "/cpuModel".into(), Value::Null),
+            (json!({ "memBalloonStatsPeriod": 0 }), "/memBalloonStatsPeriod".into(), json!(0)),
+            (migrations("progressTimeout", json!(0)), at("migrations", "progressTimeout"), json!(0)),
+            (migrations("nodeDrainTaintKey", json!("")), at("migrations", "nodeDrainTaintKey"), json!("")),
+            (json!({ "evictionStrategy": "" }), "/evictionStrategy".into(), json!("")),
+        ];
+        for (configuration, pointer, expected) in cases {
+            let kubevirt = json!({ "spec": { "configuration": configuration } });
+            let config = ClusterConfig::of(&serde_json::from_value(kubevirt).unwrap());
+            let merged = serde_json::to_value(config.configuration()).unwrap();
+            let found = merged.pointer(&pointer).cloned().unwrap_or_default();
+            assert_eq!(found, expected, "{configuration}");
+        }
     }
 
     #[test]
