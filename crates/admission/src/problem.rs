@@ -129,6 +129,12 @@ impl Problems {
         self.found.iter()
     }
 
+    /// Takes back what was said of a field.
+    pub fn forget(&mut self, field: &Path<'_>) {
+        let field = field.to_string();
+        self.found.retain(|problem| problem.field != field);
+    }
+
     /// The same without problems of these fields.
     pub fn without(mut self, fields: &[String]) -> Self {
         self.found.retain(|problem| !fields.contains(&problem.field));
