@@ -88,36 +88,39 @@ fn launcher(cx: &Context<'_>, pod: &Pod, eviction: &Eviction) -> Decision {
         _ => return Decision::Allow,
     }
     let message = format!("Eviction triggered evacuation of VMI \"{namespace}/{name}\"");
-    let status = vmi.status.clone().unwrap_or_default();
-    if !status.evacuation_node_name.unwrap_or_default().is_empty() {
+    let status = vmi.status.as_ref();
+    let leaves = status.and_then(|status| status.evacuation_node_name.as_deref()).unwrap_or_default();
+    if !leaves.is_empty() {
         return Decision::Refuse { message: format!("Evacuation in progress: {message}") };
     }
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
-    if status.node_name.unwrap_or_default() != node {
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
+    if status.and_then(|status| status.node_name.as_deref()).unwrap_or_default() != node {
         return Decision::Refuse { message: format!("instance {name} is just arriving in this pod") };
     }
-    let dry_run = eviction.delete_options.as_ref().and_then(|options| options.dry_run.as_deref());
+    let asked_by = eviction.metadata.annotations.as_ref().and_then(|all| all.get(REQUESTED_BY));
     Decision::Evacuate {
         namespace: namespace.clone(),
         vmi: name.to_owned(),
-        node,
-        by_descheduler: annotation(eviction.metadata.annotations.as_ref(), REQUESTED_BY) == Some(DESCHEDULER),
-        dry_run: cx.request.dry_run
-            || dry_run.is_some_and(|modes| modes.first().is_some_and(|mode| mode == "All")),
+        node: node.to_owned(),
+        by_descheduler: asked_by.is_some_and(|by| by == DESCHEDULER),
+        dry_run: cx.request.dry_run || is_dry_run(eviction),
         message,
     }
 }
 
+fn is_dry_run(eviction: &Eviction) -> bool {
+    let modes = eviction.delete_options.as_ref().and_then(|options| options.dry_run.as_ref()?.first());
+    modes.is_some_and(|mode| mode == "All")
+}
+
+/// The component that a pod belongs to.
 fn component(pod: &Pod) -> Option<&str> {
-    annotation(pod.metadata.labels.as_ref(), labels::APP)
+    pod.metadata.labels.as_ref()?.get(labels::APP).map(String::as_str)
 }
 
+/// The instance that a launcher pod runs.
 fn instance(pod: &Pod) -> Option<&str> {
-    annotation(pod.metadata.annotations.as_ref(), annotations::DOMAIN)
-}
-
-fn annotation<'a>(of: Option<&'a std::collections::BTreeMap<String, String>>, name: &str) -> Option<&'a str> {
-    of?.get(name).map(String::as_str)
+    pod.metadata.annotations.as_ref()?.get(annotations::DOMAIN).map(String::as_str)
 }
 
 fn is_over(pod: &Pod) -> bool {

@@ -1,6 +1,8 @@
 //! Rules for `VirtualMachineInstanceMigration`.
 
+use kubevirt_api::condition;
 use kubevirt_api::migration::{MigrationPhase, VirtualMachineInstanceMigration};
+use kubevirt_api::names::accounts;
 use kubevirt_api::names::conditions::vmi::LIVE_MIGRATABLE;
 use kubevirt_api::names::labels::MIGRATION_VMI_NAME;
 use kubevirt_api::names::reasons::vmi::DISKS_NOT_LIVE_MIGRATABLE;
@@ -9,10 +11,7 @@ use kubevirt_api::vmi::status::VmiPhase;
 
 use super::names;
 use super::same::same;
-use crate::{Context, Gate, Path, Problems, Reason};
-
-/// How the service account of the one component ends that may set a priority.
-const CONTROLLER_ACCOUNT: &str = "kubevirt-controller";
+use crate::{Context, Gate, Path, Problems};
 
 /// Everything that is wrong with a migration.
 pub fn check(
@@ -34,12 +33,9 @@ fn check_new(cx: &Context<'_>, new: &VirtualMachineInstanceMigration, problems: 
         "" => problems.required(&Path::new("spec.vmiName"), "is missing: name the instance to move"),
         name => check_instance(cx, new, name, problems),
     }
-    let by_controller = cx.by_own_component() && cx.request.user.name.ends_with(CONTROLLER_ACCOUNT);
-    if spec.priority.is_some() && !by_controller {
-        problems.forbidden(
-            &Path::new("spec.migrationPriority"),
-            "only virt-controller sets the priority of migrations",
-        );
+    if spec.priority.is_some() && !cx.by_account(accounts::CONTROLLER) {
+        let message = "only virt-controller sets the priority of migrations";
+        problems.forbidden(&Path::new("spec.migrationPriority"), message);
     }
     if (spec.send_to.is_some() || spec.receive.is_some())
         && !cx.config.enabled(Gate::DecentralizedLiveMigration)
@@ -51,10 +47,8 @@ fn check_new(cx: &Context<'_>, new: &VirtualMachineInstanceMigration, problems: 
         && send_to.migration_id != receive.migration_id
     {
         let (sent, received) = (&send_to.migration_id, &receive.migration_id);
-        problems.invalid(
-            &Path::WHOLE,
-            format!("the migrationID of sendTo, {sent:?}, and of receive, {received:?}, differ"),
-        );
+        let message = format!("the migrationID of sendTo, {sent:?}, and of receive, {received:?}, differ");
+        problems.invalid(&Path::WHOLE, message);
     }
 }
 
@@ -78,22 +72,17 @@ fn check_instance(
         problems.invalid(&Path::WHOLE, format!("instance {name:?} cannot be moved: {why}"));
     }
     if !names::is_label_value(name) {
-        problems.invalid(
-            &Path::WHOLE,
-            format!("the name {name:?} is too long for a label, so its migrations cannot be found"),
-        );
+        let message = format!("the name {name:?} is too long for a label, so its migrations cannot be found");
+        problems.invalid(&Path::WHOLE, message);
     }
-    let running = cx.objects.migrations(namespace).into_iter().find(|other| {
-        let labels = other.metadata.labels.as_ref();
-        labels.and_then(|labels| labels.get(MIGRATION_VMI_NAME)).is_some_and(|of| of == name)
-            && !is_final(other)
-    });
-    if let Some(other) = running {
+    let mut migrations = cx.objects.migrations(namespace).into_iter();
+    if let Some(other) = migrations.find(|other| instance_of(other) == Some(name) && !is_final(other)) {
         let other = other.metadata.name.as_deref().unwrap_or_default();
         problems.invalid(&Path::WHOLE, format!("migration {other:?} of instance {name:?} is not over yet"));
     }
 }
 
+/// Whether an instance has come to its end.
 fn is_over(vmi: &VirtualMachineInstance) -> bool {
     let phase = vmi.status.as_ref().and_then(|status| status.phase.as_ref());
     matches!(phase, Some(VmiPhase::Succeeded | VmiPhase::Failed))
@@ -105,18 +94,17 @@ fn is_final(migration: &VirtualMachineInstanceMigration) -> bool {
     matches!(phase, Some(MigrationPhase::Succeeded | MigrationPhase::Failed))
 }
 
+/// What an instance says against being moved, if it says anything.
 fn why_not_migratable(vmi: &VirtualMachineInstance, new: &VirtualMachineInstanceMigration) -> Option<String> {
+    let conditions = vmi.status.as_ref()?.conditions.as_deref();
+    let no = condition::find(conditions, LIVE_MIGRATABLE).filter(|condition| condition.status == "False")?;
+    let reason = no.reason.as_deref().unwrap_or_default();
     // Between clusters the disks are copied along.
     let copies_disks = new.spec.send_to.is_some() != new.spec.receive.is_some();
-    let conditions = vmi.status.as_ref()?.conditions.as_deref()?;
-    let no = conditions.iter().find(|condition| {
-        condition.type_ == LIVE_MIGRATABLE
-            && condition.status == "False"
-            && !(copies_disks && condition.reason.as_deref() == Some(DISKS_NOT_LIVE_MIGRATABLE))
-    })?;
-    let (reason, message) =
-        (no.reason.as_deref().unwrap_or_default(), no.message.as_deref().unwrap_or_default());
-    Some(format!("{reason} ({message})"))
+    if copies_disks && reason == DISKS_NOT_LIVE_MIGRATABLE {
+        return None;
+    }
+    Some(format!("{reason} ({})", no.message.as_deref().unwrap_or_default()))
 }
 
 fn check_change(
@@ -128,17 +116,16 @@ fn check_change(
         problems
             .not_supported(&Path::WHOLE, "spec cannot be changed; delete the migration and make a new one");
     }
-    let label = |migration: &VirtualMachineInstanceMigration| {
-        migration.metadata.labels.as_ref().and_then(|labels| labels.get(MIGRATION_VMI_NAME)).cloned()
-    };
-    let before = label(old);
-    if !is_final(new) && before.is_some() && before != label(new) {
-        problems.add(
-            Reason::NotSupported,
-            &Path::WHOLE,
-            format!("the label {MIGRATION_VMI_NAME} stays as it is until the migration is over"),
-        );
+    let before = instance_of(old);
+    if !is_final(new) && before.is_some() && before != instance_of(new) {
+        let message = format!("the label {MIGRATION_VMI_NAME} stays as it is until the migration is over");
+        problems.not_supported(&Path::WHOLE, message);
     }
+}
+
+/// The instance that a migration is labelled with.
+fn instance_of(migration: &VirtualMachineInstanceMigration) -> Option<&str> {
+    migration.metadata.labels.as_ref()?.get(MIGRATION_VMI_NAME).map(String::as_str)
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! What runs on a node changes only the instances of that node.
 
+use kubevirt_api::names::accounts;
 use kubevirt_api::names::external::kubernetes::NODE_OF_TOKEN;
 use kubevirt_api::vmi::VirtualMachineInstance;
 
 use crate::{Context, Gate, Path, Problems};
-
-/// How the user name of the component on nodes ends.
-const HANDLER: &str = "kubevirt-handler";
 
 /// Everything that is wrong.
 pub(super) fn check(
@@ -15,12 +13,10 @@ pub(super) fn check(
     old: &VirtualMachineInstance,
     problems: &mut Problems,
 ) {
-    let user = &cx.request.user;
-    let by_handler = cx.by_own_component() && user.name.ends_with(HANDLER);
-    if !by_handler || !cx.config.enabled(Gate::NodeRestriction) {
+    if !cx.by_account(accounts::HANDLER) || !cx.config.enabled(Gate::NodeRestriction) {
         return;
     }
-    let Some(node) = user.extra.get(NODE_OF_TOKEN).and_then(|values| values.first()) else {
+    let Some(node) = cx.request.user.extra.get(NODE_OF_TOKEN).and_then(|values| values.first()) else {
         problems.invalid(&Path::WHOLE, "the token of virt-handler does not say on which node it is");
         return;
     };
@@ -47,7 +43,6 @@ mod tests {
     use serde_json::json;
 
     use super::super::tests::base;
-    use super::NODE_OF_TOKEN;
     use crate::testing::{World, assert_fields, patched, read};
 
     #[test]
@@ -60,7 +55,8 @@ mod tests {
         };
         let handler = |node: Option<&str>| {
             let mut world = World::default().updating().by("system:serviceaccount:kubevirt:kubevirt-handler");
-            let extra = node.map(|node| (NODE_OF_TOKEN.to_owned(), vec![node.to_owned()]));
+            let extra =
+                node.map(|node| ("authentication.kubernetes.io/node-name".to_owned(), vec![node.to_owned()]));
             world.request.user.extra = extra.into_iter().collect();
             world
         };
