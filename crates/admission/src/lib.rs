@@ -48,4 +48,9 @@ impl Context<'_> {
     pub fn by_own_component(&self) -> bool {
         self.own_accounts.contains(&self.request.user)
     }
+
+    /// Whether this one of our own components asks, by the name of its service account.
+    pub fn by_account(&self, name: &str) -> bool {
+        self.by_own_component() && self.request.user.name.rsplit(':').next() == Some(name)
+    }
 }

@@ -16,6 +16,11 @@ enum Step<'a> {
     Key(&'a str),
 }
 
+impl Path<'static> {
+    /// The object itself, for what is about no field of it.
+    pub const WHOLE: Self = Path::new("");
+}
+
 impl<'a> Path<'a> {
     /// A path that starts with this field, or with several joined by dots; empty for the object itself.
     pub const fn new(field: &'a str) -> Self {

@@ -119,9 +119,20 @@ impl Problems {
         self.found.is_empty()
     }
 
+    /// An error with the problems, unless there are none.
+    pub fn into_result(self) -> Result<(), Self> {
+        if self.is_empty() { Ok(()) } else { Err(self) }
+    }
+
     /// The problems, in the order in which they were found.
     pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
         self.found.iter()
+    }
+
+    /// Takes back what was said of a field.
+    pub fn forget(&mut self, field: &Path<'_>) {
+        let field = field.to_string();
+        self.found.retain(|problem| problem.field != field);
     }
 
     /// The same without problems of these fields and of what is inside of them.

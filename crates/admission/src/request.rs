@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kubevirt_api::names::accounts;
+
 /// What is done to the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -45,14 +47,10 @@ pub struct User {
 #[derive(Clone, Debug, Default)]
 pub struct OwnAccounts(BTreeSet<String>);
 
-/// The components whose service accounts are trusted, in the order of the data's way.
-const COMPONENTS: [&str; 4] =
-    ["kubevirt-apiserver", "kubevirt-controller", "kubevirt-handler", "kubevirt-synchronization-controller"];
-
 impl OwnAccounts {
     /// The accounts of an installation in this namespace.
     pub fn of_installation(namespace: &str) -> Self {
-        Self(COMPONENTS.iter().map(|name| format!("system:serviceaccount:{namespace}:{name}")).collect())
+        Self(accounts::ALL.iter().map(|name| format!("system:serviceaccount:{namespace}:{name}")).collect())
     }
 
     /// Whether the user is one of our own components.

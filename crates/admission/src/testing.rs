@@ -10,6 +10,12 @@ use uuid::Uuid;
 
 use crate::{ClusterConfig, Context, KnownObjects, Operation, OwnAccounts, Problems, Request, User};
 
+/// The rule for a kind, new or changed.
+pub type Check<K> = fn(&Context<'_>, &K, Option<&K>) -> Problems;
+
+/// A case of a table: its name, a patch, and the fields of the problems.
+pub type Case<'a> = (&'a str, Value, &'a [&'a str]);
+
 /// What a rule is tried in: an ordinary user who creates an object in a cluster with default settings.
 pub struct World {
     /// Who asks for what.
@@ -66,6 +72,23 @@ impl World {
     /// The same, asked for by one of our own components.
     pub fn by_controller(self) -> Self {
         self.by("system:serviceaccount:kubevirt:kubevirt-controller")
+    }
+
+    /// Fails unless a rule finds, for new objects that are `base` with a patch, problems with exactly these fields.
+    pub fn assert_new<K: DeserializeOwned>(&self, check: Check<K>, base: &Value, cases: &[Case<'_>]) {
+        for (case, patch, expected) in cases {
+            let new = read(patched(base, patch));
+            assert_fields(case, &self.run(|cx| check(cx, &new, None)), expected);
+        }
+    }
+
+    /// The same for changes of `base`.
+    pub fn assert_changed<K: DeserializeOwned>(&self, check: Check<K>, base: &Value, cases: &[Case<'_>]) {
+        let old = read(base.clone());
+        for (case, patch, expected) in cases {
+            let new = read(patched(base, patch));
+            assert_fields(case, &self.run(|cx| check(cx, &new, Some(&old))), expected);
+        }
     }
 
     /// What a function makes of this world.

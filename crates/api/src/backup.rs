@@ -14,14 +14,14 @@ use crate::open_enum::open_enum;
 
 kind! {
     /// Remembers the last checkpoint of a machine so that the next backup can be incremental.
-    VirtualMachineBackupTracker: "backup.kubevirt.io", "v1alpha1", "virtualmachinebackuptrackers", NamespaceResourceScope;
+    VirtualMachineBackupTracker: BACKUP, "v1alpha1", "virtualmachinebackuptrackers", NamespaceResourceScope;
     spec: VirtualMachineBackupTrackerSpec,
     status: VirtualMachineBackupTrackerStatus
 }
 
 kind! {
     /// A single backup of a running virtual machine.
-    VirtualMachineBackup: "backup.kubevirt.io", "v1alpha1", "virtualmachinebackups", NamespaceResourceScope;
+    VirtualMachineBackup: BACKUP, "v1alpha1", "virtualmachinebackups", NamespaceResourceScope;
     spec: VirtualMachineBackupSpec,
     status: VirtualMachineBackupStatus
 }

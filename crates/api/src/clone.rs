@@ -14,7 +14,7 @@ use crate::open_enum::open_enum;
 
 kind! {
     /// Request to copy a virtual machine, disks included, within its namespace.
-    VirtualMachineClone: "clone.kubevirt.io", "v1beta1", "virtualmachineclones", NamespaceResourceScope;
+    VirtualMachineClone: CLONE, "v1beta1", "virtualmachineclones", NamespaceResourceScope;
     spec: VirtualMachineCloneSpec,
     status: VirtualMachineCloneStatus
 }

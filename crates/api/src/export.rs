@@ -13,7 +13,7 @@ use crate::open_enum::open_enum;
 
 kind! {
     /// Serves the disks and manifests of a VM, template, snapshot, backup or PVC for download.
-    VirtualMachineExport: "export.kubevirt.io", "v1", "virtualmachineexports", NamespaceResourceScope;
+    VirtualMachineExport: EXPORT, "v1", "virtualmachineexports", NamespaceResourceScope;
     spec: VirtualMachineExportSpec,
     status: VirtualMachineExportStatus
 }

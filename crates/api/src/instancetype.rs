@@ -16,13 +16,13 @@ use crate::vmi::memory::Hugepages;
 
 kind! {
     /// Reusable VM size for one namespace: CPU, memory and devices that a VM takes by name.
-    VirtualMachineInstancetype: "instancetype.kubevirt.io", "v1beta1", "virtualmachineinstancetypes", NamespaceResourceScope;
+    VirtualMachineInstancetype: INSTANCETYPE, "v1beta1", "virtualmachineinstancetypes", NamespaceResourceScope;
     spec: VirtualMachineInstancetypeSpec
 }
 
 kind! {
     /// Reusable VM size for the whole cluster: CPU, memory and devices that a VM takes by name.
-    VirtualMachineClusterInstancetype: "instancetype.kubevirt.io", "v1beta1", "virtualmachineclusterinstancetypes", ClusterResourceScope;
+    VirtualMachineClusterInstancetype: INSTANCETYPE, "v1beta1", "virtualmachineclusterinstancetypes", ClusterResourceScope;
     spec: VirtualMachineInstancetypeSpec
 }
 

@@ -2,12 +2,13 @@
 
 /// Declares the root type of a kind and what `kube` needs to know of it.
 ///
-/// A missing part decodes as its default: that it is required is the schema's to say, by its path.
+/// The group is the name of a constant in [`crate::names::groups`]. A missing part decodes as its default: that it
+/// is required is the schema's to say, by its path.
 macro_rules! kind {
     (@one $status:ty) => { 1 };
     (
         $(#[$meta:meta])*
-        $kind:ident: $group:literal, $version:literal, $plural:literal, $scope:ident;
+        $kind:ident: $group:ident, $version:literal, $plural:literal, $scope:ident;
         spec: $spec:ty $(, status: $status:ty)?
     ) => {
         $(#[$meta])*
@@ -37,7 +38,7 @@ macro_rules! kind {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 use serde::ser::SerializeStruct;
                 let mut object = serializer.serialize_struct(stringify!($kind), 5)?;
-                object.serialize_field("apiVersion", concat!($group, "/", $version))?;
+                object.serialize_field("apiVersion", &<Self as kube::Resource>::api_version(&()))?;
                 object.serialize_field("kind", stringify!($kind))?;
                 object.serialize_field("metadata", &self.metadata)?;
                 object.serialize_field("spec", &self.spec)?;
@@ -60,7 +61,7 @@ macro_rules! kind {
             }
 
             fn group(_: &()) -> std::borrow::Cow<'_, str> {
-                $group.into()
+                crate::names::groups::$group.into()
             }
 
             fn version(_: &()) -> std::borrow::Cow<'_, str> {

@@ -14,7 +14,7 @@ use crate::vmi::migration_state::MigrationState;
 
 kind! {
     /// Moves a running VM instance to another node; deleting it before completion cancels the move.
-    VirtualMachineInstanceMigration: "kubevirt.io", "v1", "virtualmachineinstancemigrations", NamespaceResourceScope;
+    VirtualMachineInstanceMigration: KUBEVIRT, "v1", "virtualmachineinstancemigrations", NamespaceResourceScope;
     spec: VirtualMachineInstanceMigrationSpec,
     status: VirtualMachineInstanceMigrationStatus
 }

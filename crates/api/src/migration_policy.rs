@@ -12,7 +12,7 @@ use crate::vmi::migration_state::ExperimentalMigrationOptions;
 
 kind! {
     /// Live migration settings for a selected group of VMs; the most specific match wins.
-    MigrationPolicy: "migrations.kubevirt.io", "v1alpha1", "migrationpolicies", ClusterResourceScope;
+    MigrationPolicy: MIGRATIONS, "v1alpha1", "migrationpolicies", ClusterResourceScope;
     spec: MigrationPolicySpec,
     status: MigrationPolicyStatus
 }

@@ -11,7 +11,7 @@ use crate::open_enum::open_enum;
 kind! {
     /// Cluster-wide extension that adjusts VM domains or runs on nodes at lifecycle events; needs the
     /// Plugins gate.
-    Plugin: "plugin.kubevirt.io", "v1alpha1", "plugins", ClusterResourceScope;
+    Plugin: PLUGIN, "v1alpha1", "plugins", ClusterResourceScope;
     spec: PluginSpec,
     status: PluginStatus
 }

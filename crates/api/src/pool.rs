@@ -15,7 +15,7 @@ use crate::vm::VirtualMachineSpec;
 
 kind! {
     /// A set of near-identical virtual machines kept at a wanted size from one template.
-    VirtualMachinePool: "pool.kubevirt.io", "v1beta1", "virtualmachinepools", NamespaceResourceScope;
+    VirtualMachinePool: POOL, "v1beta1", "virtualmachinepools", NamespaceResourceScope;
     spec: VirtualMachinePoolSpec,
     status: VirtualMachinePoolStatus
 }

@@ -21,13 +21,13 @@ use crate::vmi::network::InterfaceMasquerade;
 
 kind! {
     /// Cluster-wide preference, usable by VMs in every namespace.
-    VirtualMachineClusterPreference: "instancetype.kubevirt.io", "v1beta1", "virtualmachineclusterpreferences", ClusterResourceScope;
+    VirtualMachineClusterPreference: INSTANCETYPE, "v1beta1", "virtualmachineclusterpreferences", ClusterResourceScope;
     spec: VirtualMachinePreferenceSpec
 }
 
 kind! {
     /// Reusable guest defaults for VMs in the same namespace; values set in the VM itself normally win.
-    VirtualMachinePreference: "instancetype.kubevirt.io", "v1beta1", "virtualmachinepreferences", NamespaceResourceScope;
+    VirtualMachinePreference: INSTANCETYPE, "v1beta1", "virtualmachinepreferences", NamespaceResourceScope;
     spec: VirtualMachinePreferenceSpec
 }
 

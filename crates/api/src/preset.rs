@@ -10,7 +10,7 @@ use crate::vmi::domain::DomainSpec;
 
 kind! {
     /// Deprecated: settings merged into new VMIs that match a label selector; prefer instance types.
-    VirtualMachineInstancePreset: "kubevirt.io", "v1", "virtualmachineinstancepresets", NamespaceResourceScope;
+    VirtualMachineInstancePreset: KUBEVIRT, "v1", "virtualmachineinstancepresets", NamespaceResourceScope;
     spec: VirtualMachineInstancePresetSpec
 }
 

@@ -11,7 +11,7 @@ use crate::vmi::VmiTemplate;
 
 kind! {
     /// Keeps a number of identical, disposable VM instances running.
-    VirtualMachineInstanceReplicaSet: "kubevirt.io", "v1", "virtualmachineinstancereplicasets", NamespaceResourceScope;
+    VirtualMachineInstanceReplicaSet: KUBEVIRT, "v1", "virtualmachineinstancereplicasets", NamespaceResourceScope;
     spec: VirtualMachineInstanceReplicaSetSpec,
     status: VirtualMachineInstanceReplicaSetStatus
 }

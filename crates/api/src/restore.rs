@@ -15,7 +15,7 @@ use crate::snapshot::{TargetReadinessPolicy, VolumeOwnershipPolicy};
 
 kind! {
     /// Restores a VM from a VirtualMachineSnapshot.
-    VirtualMachineRestore: "snapshot.kubevirt.io", "v1beta1", "virtualmachinerestores", NamespaceResourceScope;
+    VirtualMachineRestore: SNAPSHOT, "v1beta1", "virtualmachinerestores", NamespaceResourceScope;
     spec: VirtualMachineRestoreSpec,
     status: VirtualMachineRestoreStatus
 }

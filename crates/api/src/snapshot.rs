@@ -15,14 +15,14 @@ use crate::vm::status::VirtualMachineStatus;
 
 kind! {
     /// The data behind a VirtualMachineSnapshot; created by the controller, not by hand.
-    VirtualMachineSnapshotContent: "snapshot.kubevirt.io", "v1beta1", "virtualmachinesnapshotcontents", NamespaceResourceScope;
+    VirtualMachineSnapshotContent: SNAPSHOT, "v1beta1", "virtualmachinesnapshotcontents", NamespaceResourceScope;
     spec: VirtualMachineSnapshotContentSpec,
     status: VirtualMachineSnapshotContentStatus
 }
 
 kind! {
     /// Request to capture a virtual machine's definition and disks at a point in time.
-    VirtualMachineSnapshot: "snapshot.kubevirt.io", "v1beta1", "virtualmachinesnapshots", NamespaceResourceScope;
+    VirtualMachineSnapshot: SNAPSHOT, "v1beta1", "virtualmachinesnapshots", NamespaceResourceScope;
     spec: VirtualMachineSnapshotSpec,
     status: VirtualMachineSnapshotStatus
 }

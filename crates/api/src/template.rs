@@ -12,14 +12,14 @@ use crate::kind::kind;
 
 kind! {
     /// Request to turn an existing virtual machine into a template.
-    VirtualMachineTemplateRequest: "template.kubevirt.io", "v1alpha1", "virtualmachinetemplaterequests", NamespaceResourceScope;
+    VirtualMachineTemplateRequest: TEMPLATE, "v1alpha1", "virtualmachinetemplaterequests", NamespaceResourceScope;
     spec: VirtualMachineTemplateRequestSpec,
     status: VirtualMachineTemplateRequestStatus
 }
 
 kind! {
     /// A parameterized virtual machine from which users create their own.
-    VirtualMachineTemplate: "template.kubevirt.io", "v1alpha1", "virtualmachinetemplates", NamespaceResourceScope;
+    VirtualMachineTemplate: TEMPLATE, "v1alpha1", "virtualmachinetemplates", NamespaceResourceScope;
     spec: VirtualMachineTemplateSpec,
     status: VirtualMachineTemplateStatus
 }

@@ -5,7 +5,7 @@ use kubevirt_api::vmi::VmiTemplate;
 
 use super::find::{self, FoundInstancetype, FoundPreference};
 use super::{apply, requirements};
-use crate::{Context, Path, Problem, Problems};
+use crate::{Context, Problem, Problems};
 
 /// A VM's template with its instance type and preference applied.
 #[derive(Clone, Debug)]
@@ -36,19 +36,7 @@ pub fn check_vm(cx: &Context<'_>, vm: &VirtualMachine) -> Result<Checked, Proble
     let mut notes = Problems::default();
     let instancetype = known(find::instancetype(cx.objects, vm), &mut notes);
     let preference = known(find::preference(cx.objects, vm), &mut notes);
-    let mut template = vm.spec.template.clone();
-    if instancetype.is_some() || preference.is_some() {
-        let problems = apply::apply(
-            &Path::new("spec.template.spec"),
-            instancetype.as_deref(),
-            preference.as_deref(),
-            template.spec.get_or_insert_default(),
-            &mut template.metadata.get_or_insert_default().annotations,
-        );
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-    }
+    let template = apply::template(vm, instancetype.as_deref(), preference.as_deref())?;
     Ok(Checked { template, instancetype, preference, notes })
 }
 

@@ -16,7 +16,8 @@ pub fn referred(
     let mut problems = Problems::default();
     let instancetype = present(find::instancetype(objects, vm), &mut problems);
     let preference = present(find::preference(objects, vm), &mut problems);
-    if problems.is_empty() { Ok((instancetype, preference)) } else { Err(problems) }
+    problems.into_result()?;
+    Ok((instancetype, preference))
 }
 
 fn present<T>(found: Result<Option<T>, Problem>, problems: &mut Problems) -> Option<T> {
@@ -29,20 +30,7 @@ fn present<T>(found: Result<Option<T>, Problem>, problems: &mut Problems) -> Opt
 /// The template of a VM with instance type and preference applied.
 pub fn template(objects: &dyn Objects, vm: &VirtualMachine) -> Result<VmiTemplate, Problems> {
     let (instancetype, preference) = referred(objects, vm)?;
-    let mut template = vm.spec.template.clone();
-    if instancetype.is_some() || preference.is_some() {
-        let problems = apply::apply(
-            &Path::new("spec.template.spec"),
-            instancetype.as_deref(),
-            preference.as_deref(),
-            template.spec.get_or_insert_default(),
-            &mut template.metadata.get_or_insert_default().annotations,
-        );
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-    }
-    Ok(template)
+    apply::template(vm, instancetype.as_deref(), preference.as_deref())
 }
 
 /// Applies the instance type and the preference of a VM to the instance made from it, and notes their names in
@@ -85,10 +73,10 @@ pub fn into_vm(
     let (instancetype, preference) = referred(objects, &vm)?;
     let spec = vm.spec.template.spec.get_or_insert_default();
     let annotations = &mut vm.spec.template.metadata.get_or_insert_default().annotations;
-    done(devices(spec))?;
+    devices(spec).into_result()?;
     let path = Path::new("spec.template.spec");
-    done(apply::apply(&path, instancetype.as_deref(), preference.as_deref(), spec, annotations))?;
-    done(defaults(spec))?;
+    apply::apply(&path, instancetype.as_deref(), preference.as_deref(), spec, annotations).into_result()?;
+    defaults(spec).into_result()?;
     for role in Role::ALL {
         role.refer(&mut vm, None);
     }
@@ -96,10 +84,6 @@ pub fn into_vm(
         (status.instancetype_ref, status.preference_ref) = (None, None);
     }
     Ok(vm)
-}
-
-fn done(problems: Problems) -> Result<(), Problems> {
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
 /// Decides by the preference of a VM which devices come by themselves to its instance.

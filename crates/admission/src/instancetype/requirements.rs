@@ -1,5 +1,6 @@
 //! What a preference requires of the VMs that use it: CPUs, memory and architecture.
 
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kubevirt_api::instancetype::VirtualMachineInstancetypeSpec;
 use kubevirt_api::preference::{SpreadAcross, VirtualMachinePreferenceSpec};
 use kubevirt_api::quantity::QuantityExt;
@@ -98,7 +99,7 @@ fn levels(topology: &Topology) -> &'static [Level] {
 fn memory(
     instancetype: Option<&VirtualMachineInstancetypeSpec>,
     spec: &VirtualMachineInstanceSpec,
-    required: &k8s_openapi::apimachinery::pkg::api::resource::Quantity,
+    required: &Quantity,
     problems: &mut Problems,
 ) {
     let own = spec.domain.memory.as_ref().and_then(|memory| memory.guest.as_ref());

@@ -72,7 +72,7 @@ fn keep_value(vm: &VirtualMachine, mut object: Value) -> ControllerRevision {
 
 fn owner(vm: &VirtualMachine) -> OwnerReference {
     OwnerReference {
-        api_version: "kubevirt.io/v1".to_owned(),
+        api_version: groups::KUBEVIRT_V1.to_owned(),
         kind: "VirtualMachine".to_owned(),
         name: vm.metadata.name.clone().unwrap_or_default(),
         uid: vm.metadata.uid.clone().unwrap_or_default(),

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::TypedLocalObjectReference;
 use kubevirt_api::clone::VirtualMachineClone;
+use kubevirt_api::names::groups;
 use uuid::Uuid;
 
 use crate::{Context, Operation, Problems};
@@ -18,7 +19,7 @@ pub fn apply(
 ) -> Problems {
     if cx.request.operation == Operation::Create {
         let target = clone.spec.target.get_or_insert_with(|| TypedLocalObjectReference {
-            api_group: Some("kubevirt.io".to_owned()),
+            api_group: Some(groups::KUBEVIRT.to_owned()),
             kind: "VirtualMachine".to_owned(),
             name: String::new(),
         });

@@ -1,12 +1,10 @@
 //! The marks on a new migration: the instance that it moves, and who waits for its end.
 
 use kubevirt_api::migration::VirtualMachineInstanceMigration;
+use kubevirt_api::names::{finalizers, labels};
 
 use super::vmi::metadata;
 use crate::{Context, Operation, Problems};
-
-const INSTANCE_LABEL: &str = "kubevirt.io/vmi-name";
-const FINALIZER: &str = "kubevirt.io/migrationJobFinalize";
 
 /// Labels a new migration with its instance, by which migrations are found, and adds the finalizer.
 pub fn apply(
@@ -16,8 +14,9 @@ pub fn apply(
 ) -> Problems {
     if cx.request.operation == Operation::Create {
         let instance = migration.spec.vmi_name.clone().unwrap_or_default();
-        migration.metadata.labels.get_or_insert_default().insert(INSTANCE_LABEL.to_owned(), instance);
-        metadata::add_finalizer(&mut migration.metadata, FINALIZER);
+        let labels = migration.metadata.labels.get_or_insert_default();
+        labels.insert(labels::MIGRATION_VMI_NAME.to_owned(), instance);
+        metadata::add_finalizer(&mut migration.metadata, finalizers::MIGRATION);
         metadata::mark_versions(&mut migration.metadata);
     }
     Problems::default()
@@ -39,19 +38,22 @@ mod tests {
     #[test]
     fn a_new_migration_is_marked() {
         let marked = json!({
-            "labels": { INSTANCE_LABEL: "web" },
-            "finalizers": [FINALIZER],
+            "labels": { "kubevirt.io/vmi-name": "web" },
+            "finalizers": ["kubevirt.io/migrationJobFinalize"],
             "annotations": {
                 "kubevirt.io/latest-observed-api-version": "v1",
                 "kubevirt.io/storage-observed-api-version": "v1",
             },
         });
         assert_eq!(after(&World::default(), json!({})), marked);
-        assert_eq!(after(&World::default(), json!({ "labels": { INSTANCE_LABEL: "other" } })), marked);
+        assert_eq!(
+            after(&World::default(), json!({ "labels": { "kubevirt.io/vmi-name": "other" } })),
+            marked
+        );
         let own = json!({ "labels": { "a": "b" }, "finalizers": ["x"] });
         let both = patched(
             &marked,
-            &json!({ "labels": { "a": "b", INSTANCE_LABEL: "web" }, "finalizers": ["x", FINALIZER] }),
+            &json!({ "labels": { "a": "b", "kubevirt.io/vmi-name": "web" }, "finalizers": ["x", "kubevirt.io/migrationJobFinalize"] }),
         );
         assert_eq!(after(&World::default(), own.clone()), both);
         assert_eq!(after(&World::default().updating(), own.clone()), own);

@@ -1,14 +1,12 @@
 //! What a machine leaves open: its architecture, its machine type and the numbers of its firmware.
 
-use kubevirt_api::names::finalizers::VM_CONTROLLER;
+use kubevirt_api::names::{finalizers, labels};
 use kubevirt_api::vm::{DataVolumeTemplate, VirtualMachine};
 use serde_json::Value;
 
 use super::vmi::{architecture, firmware, machine, metadata};
 use crate::{ClusterConfig, Context, Objects, Operation, Problems, instancetype};
 
-/// What a source of disks says of the guests in it.
-const ARCHITECTURE_LABEL: &str = "template.kubevirt.io/architecture";
 const ARCHITECTURES: [&str; 3] = ["amd64", "arm64", "s390x"];
 
 /// Completes a machine; one that is being deleted is left alone.
@@ -19,7 +17,7 @@ pub fn apply(cx: &Context<'_>, vm: &mut VirtualMachine, old: Option<&VirtualMach
     let problems = instancetype::mutate::apply(cx, vm, old);
     let created = cx.request.operation == Operation::Create;
     if created {
-        metadata::add_finalizer(&mut vm.metadata, VM_CONTROLLER);
+        metadata::add_finalizer(&mut vm.metadata, finalizers::VM_CONTROLLER);
         metadata::mark_versions(&mut vm.metadata);
         // Only now: the controller gives machines from before the UUID that they had.
         firmware::set_identity(cx.fresh_uuid, vm.spec.template.spec.get_or_insert_default());
@@ -60,8 +58,8 @@ fn of_source(objects: &dyn Objects, namespace: &str, template: &DataVolumeTempla
         let text = |key: &str| next.get(key).and_then(Value::as_str).unwrap_or_default();
         source = find(text("namespace"), text("name"))?;
     }
-    let labels = source.pointer("/metadata/labels")?;
-    let architecture = labels.get(ARCHITECTURE_LABEL)?.as_str()?;
+    let of_source = source.pointer("/metadata/labels")?;
+    let architecture = of_source.get(labels::TEMPLATE_ARCHITECTURE)?.as_str()?;
     ARCHITECTURES.contains(&architecture).then(|| architecture.to_owned())
 }
 
@@ -142,7 +140,7 @@ mod tests {
         let source = |namespace: &str, name: &str, architecture: Value, source: Value| {
             shared(json!({
                 "kind": "DataSource",
-                "metadata": { "namespace": namespace, "name": name, "labels": { ARCHITECTURE_LABEL: architecture } },
+                "metadata": { "namespace": namespace, "name": name, "labels": { "template.kubevirt.io/architecture": architecture } },
                 "spec": { "source": source },
             }))
         };

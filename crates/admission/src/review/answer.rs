@@ -3,7 +3,7 @@
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use super::{Incoming, Outcome};
+use super::{API_VERSION, Incoming, Outcome};
 use crate::Problem;
 
 /// A refusal as a whole, such as one of an eviction.
@@ -98,7 +98,7 @@ fn status(refusal: &Refusal) -> Value {
 }
 
 fn review(response: Value) -> Value {
-    json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response })
+    json!({ "apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response })
 }
 
 impl super::NotAReview {

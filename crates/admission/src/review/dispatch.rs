@@ -1,6 +1,7 @@
 //! Which rules apply to which kind.
 
 use kubevirt_api::crd::{KINDS, Kind};
+use kubevirt_api::names::groups;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -15,7 +16,7 @@ type Check<K> = fn(&Context<'_>, &K, Option<&K>) -> Problems;
 /// What becomes of the object of a request.
 pub fn review(cx: &Context<'_>, incoming: &Incoming, steps: Steps) -> Outcome {
     let resource = &incoming.resource;
-    if resource.group == "policy" && resource.kind == "Eviction" {
+    if resource.group == groups::POLICY && resource.kind == "Eviction" {
         return evict(cx, incoming);
     }
     let known = |kind: &&Kind| kind.group == resource.group && kind.name == resource.kind;

@@ -3,7 +3,7 @@
 use kubevirt_schema::{Path, Segment, parse_strict};
 use serde_json::Value;
 
-use super::metadata;
+use super::{API_VERSION, metadata};
 use crate::{Operation, Problems, Reason, Request, User};
 
 /// What a request is about.
@@ -69,7 +69,7 @@ impl Incoming {
     }
 
     fn from_review(mut review: Value, duplicates: &[Path]) -> Result<Self, NotAReview> {
-        expect(&review, "apiVersion", "admission.k8s.io/v1")?;
+        expect(&review, "apiVersion", API_VERSION)?;
         expect(&review, "kind", "AdmissionReview")?;
         let mut request = review["request"].take();
         if !request.is_object() {

@@ -13,6 +13,9 @@ use crate::{ClusterConfig, Context, Objects, OwnAccounts, Problems};
 pub use answer::{Answer, Refusal};
 pub use incoming::{Incoming, NotAReview, Resource};
 
+/// The version of reviews that is read and written.
+const API_VERSION: &str = "admission.k8s.io/v1";
+
 /// Which steps are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steps {

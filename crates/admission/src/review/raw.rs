@@ -26,7 +26,7 @@ fn schema_of(kind: &Kind) -> Option<&'static Schema> {
 /// everything else can still be judged.
 pub fn check(kind: &Kind, object: &mut Value, problems: &mut Problems) {
     let Some(schema) = schema_of(kind) else {
-        problems.invalid(&Path::new(""), format!("the schema of {} is broken", kind.name));
+        problems.invalid(&Path::WHOLE, format!("the schema of {} is broken", kind.name));
         return;
     };
     drop_nulls(schema, object);

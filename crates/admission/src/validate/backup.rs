@@ -2,6 +2,8 @@
 
 use k8s_openapi::api::core::v1::TypedLocalObjectReference;
 use kubevirt_api::backup::{BackupMode, VirtualMachineBackup, VirtualMachineBackupTracker};
+use kubevirt_api::names::conditions::backup as conditions;
+use kubevirt_api::names::groups;
 
 use super::same::same;
 use crate::{Context, Gate, Path, Problems};
@@ -30,7 +32,7 @@ pub fn check_backup(
     if new.spec.mode == Some(BackupMode::Pull) && is_empty(new.spec.token_secret_ref.as_ref()) {
         problems.invalid(&spec, "the mode Pull needs a secret with a token: set tokenSecretRef");
     }
-    let of_vm = [("kubevirt.io", "VirtualMachine"), ("backup.kubevirt.io", "VirtualMachineBackupTracker")];
+    let of_vm = [(groups::KUBEVIRT, "VirtualMachine"), (groups::BACKUP, "VirtualMachineBackupTracker")];
     check_source(&new.spec.source, &of_vm, &mut problems);
     problems
 }
@@ -49,14 +51,14 @@ pub fn check_tracker(
         Some(_) => {}
         None => check_gate(cx, &mut problems),
     }
-    check_source(&new.spec.source, &[("kubevirt.io", "VirtualMachine")], &mut problems);
+    check_source(&new.spec.source, &[(groups::KUBEVIRT, "VirtualMachine")], &mut problems);
     problems
 }
 
 fn check_gate(cx: &Context<'_>, problems: &mut Problems) {
     if !cx.config.enabled(Gate::IncrementalBackup) {
         let gate = Gate::IncrementalBackup.name();
-        problems.forbidden(&Path::new(""), format!("backups need the feature gate {gate}"));
+        problems.forbidden(&Path::WHOLE, format!("backups need the feature gate {gate}"));
     }
 }
 
@@ -75,12 +77,9 @@ fn check_alone(cx: &Context<'_>, new: &VirtualMachineBackup, problems: &mut Prob
 
 /// Whether a backup is complete or has failed.
 fn is_over(backup: &VirtualMachineBackup) -> bool {
-    let conditions = backup.status.as_ref().and_then(|status| status.conditions.as_deref());
-    let over = |type_: &str| matches!(type_, "Complete" | "Failed");
-    conditions
-        .unwrap_or_default()
-        .iter()
-        .any(|condition| over(&condition.type_) && condition.status == "True")
+    let known = backup.status.as_ref().and_then(|status| status.conditions.as_deref());
+    let over = |type_: &str| matches!(type_, conditions::COMPLETE | conditions::FAILED);
+    known.unwrap_or_default().iter().any(|condition| over(&condition.type_) && condition.status == "True")
 }
 
 fn check_source(source: &TypedLocalObjectReference, allowed: &[(&str, &str)], problems: &mut Problems) {
@@ -109,7 +108,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{World, assert_fields, patched, read, shared};
+    use crate::testing::{Case, World, assert_fields, patched, read, shared};
 
     fn backup() -> Value {
         json!({
@@ -134,7 +133,7 @@ mod tests {
         let source: &[&str] = &["spec.source"];
         let spec: &[&str] = &["spec"];
         let by_tracker = json!({"apiGroup": "backup.kubevirt.io", "kind": "VirtualMachineBackupTracker"});
-        let cases: Vec<(&str, Value, &[&str])> = vec![
+        let cases: Vec<Case<'_>> = vec![
             ("of a VM", json!({}), &[]),
             ("of a tracker", json!({"source": by_tracker}), &[]),
             ("no group", json!({"source": {"apiGroup": null}}), source),
@@ -155,10 +154,9 @@ mod tests {
             ("pulled with an empty token", json!({"mode": "Pull", "tokenSecretRef": ""}), spec),
             ("several things", json!({"pvcName": null, "source": {"name": ""}}), &["spec", "spec.source"]),
         ];
-        for (case, patch, expected) in cases {
-            let new = read(patched(&backup(), &json!({"spec": patch})));
-            assert_fields(case, &gated().run(|cx| check_backup(cx, &new, None)), expected);
-        }
+        let cases: Vec<Case<'_>> =
+            cases.into_iter().map(|(case, spec, expected)| (case, json!({"spec": spec}), expected)).collect();
+        gated().assert_new(check_backup, &backup(), &cases);
         let off = World::default();
         assert_fields("without the gate", &off.run(|cx| check_backup(cx, &read(backup()), None)), &[""]);
         let old = read(backup());
@@ -197,17 +195,16 @@ mod tests {
     #[test]
     fn a_tracker_is_of_a_vm() {
         let source: &[&str] = &["spec.source"];
-        let cases: Vec<(&str, Value, &[&str])> = vec![
+        let cases: Vec<Case<'_>> = vec![
             ("of a VM", json!({}), &[]),
             ("no group", json!({"apiGroup": null}), source),
             ("another group", json!({"apiGroup": "backup.kubevirt.io"}), source),
             ("another kind", json!({"kind": "VirtualMachineBackupTracker"}), source),
             ("no name", json!({"name": ""}), source),
         ];
-        for (case, patch, expected) in cases {
-            let new = read(patched(&tracker(), &json!({"spec": {"source": patch}})));
-            assert_fields(case, &gated().run(|cx| check_tracker(cx, &new, None)), expected);
-        }
+        let whole = |(case, source, expected)| (case, json!({"spec": {"source": source}}), expected);
+        let cases: Vec<Case<'_>> = cases.into_iter().map(whole).collect();
+        gated().assert_new(check_tracker, &tracker(), &cases);
         let off = World::default();
         assert_fields("without the gate", &off.run(|cx| check_tracker(cx, &read(tracker()), None)), &[""]);
         let old = read(tracker());

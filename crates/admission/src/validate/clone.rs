@@ -2,8 +2,10 @@
 
 use k8s_openapi::api::core::v1::TypedLocalObjectReference;
 use kubevirt_api::clone::VirtualMachineClone;
+use kubevirt_api::names::groups;
 use serde::de::IgnoredAny;
 
+use super::address::is_mac;
 use crate::{Context, Gate, Path, Problems};
 
 const MACHINE: &str = "VirtualMachine";
@@ -17,7 +19,7 @@ pub fn check(cx: &Context<'_>, new: &VirtualMachineClone, old: Option<&VirtualMa
     if old.is_none() && !cx.config.enabled(Gate::Snapshot) {
         let gate = Gate::Snapshot.name();
         problems.forbidden(
-            &Path::new(""),
+            &Path::WHOLE,
             format!("clones are made from snapshots, which need the feature gate {gate}"),
         );
     }
@@ -36,7 +38,7 @@ pub fn check(cx: &Context<'_>, new: &VirtualMachineClone, old: Option<&VirtualMa
         check_target(&path, &spec.source, target, &mut problems);
     }
     for (interface, address) in spec.new_mac_addresses.iter().flatten() {
-        if !address.is_empty() && !is_mac_address(address) {
+        if !address.is_empty() && !is_mac(address) {
             let addresses = path.at("newMacAddresses");
             problems.invalid(
                 &addresses.at(interface),
@@ -77,7 +79,8 @@ fn check_source(path: &Path<'_>, source: &TypedLocalObjectReference, problems: &
         );
     }
     if source.api_group.as_deref().unwrap_or_default().is_empty() {
-        problems.invalid(&path.at("Source.APIGroup"), "is empty; use kubevirt.io or snapshot.kubevirt.io");
+        let message = format!("is empty; use {} or {}", groups::KUBEVIRT, groups::SNAPSHOT);
+        problems.invalid(&path.at("Source.APIGroup"), message);
     }
     if source.kind.is_empty() {
         problems.invalid(&path.at("Source"), "has no kind");
@@ -106,25 +109,12 @@ fn check_target(
     }
 }
 
-/// Six bytes as pairs of hexadecimal digits between `:` or `-`, or as three groups of four between dots.
-fn is_mac_address(text: &str) -> bool {
-    let all = |separator, length| {
-        text.split(separator)
-            .all(|group: &str| group.len() == length && group.bytes().all(|digit| digit.is_ascii_hexdigit()))
-    };
-    match text.len() {
-        17 => all(':', 2) || all('-', 2),
-        14 => all('.', 4),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{World, assert_fields, patched, read};
+    use crate::testing::{Case, World, assert_fields, read};
 
     fn base() -> Value {
         json!({
@@ -136,11 +126,10 @@ mod tests {
         })
     }
 
-    fn assert_cases(cases: &[(&str, Value, &[&str])]) {
-        for (case, patch, expected) in cases {
-            let clone = read(patched(&base(), &json!({ "spec": patch })));
-            assert_fields(case, &World::default().run(|cx| check(cx, &clone, None)), expected);
-        }
+    fn assert_cases(cases: &[Case<'_>]) {
+        let whole: Vec<Case<'_>> =
+            cases.iter().map(|(case, spec, expected)| (*case, json!({ "spec": spec }), *expected)).collect();
+        World::default().assert_new(check, &base(), &whole);
     }
 
     #[test]

@@ -3,19 +3,12 @@
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::Eviction;
 use kubevirt_api::condition;
+use kubevirt_api::names::external::autoscaler::{DESCHEDULER, REQUESTED_BY};
+use kubevirt_api::names::values::app;
+use kubevirt_api::names::{annotations, conditions, labels};
 use kubevirt_api::vmi::{EvictionStrategy, VirtualMachineInstance};
 
 use crate::Context;
-
-/// Says to which component a pod belongs.
-const COMPONENT_LABEL: &str = "kubevirt.io";
-/// Names the instance on its launcher pod.
-const DOMAIN_ANNOTATION: &str = "kubevirt.io/domain";
-/// The condition that says whether an instance can be migrated.
-const LIVE_MIGRATABLE: &str = "LiveMigratable";
-/// Says on an eviction who asked for it.
-const REQUESTED_BY: &str = "requested-by";
-const DESCHEDULER: &str = "sigs.k8s.io/descheduler";
 
 /// What to answer to an eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +43,8 @@ pub fn check(cx: &Context<'_>, eviction: &Eviction) -> Decision {
         return Decision::Allow;
     };
     match component(&pod) {
-        Some("hotplug-disk") => hotplug(cx, &pod),
-        Some("virt-launcher") if !is_over(&pod) => launcher(cx, &pod, eviction),
+        Some(app::HOTPLUG_DISK) => hotplug(cx, &pod),
+        Some(app::LAUNCHER) if !is_over(&pod) => launcher(cx, &pod, eviction),
         _ => Decision::Allow,
     }
 }
@@ -63,7 +56,7 @@ fn hotplug(cx: &Context<'_>, pod: &Pod) -> Decision {
         Some([owner]) => cx.objects.pod(namespace, &owner.name),
         _ => None,
     };
-    let running = owner.filter(|owner| component(owner) == Some("virt-launcher") && !is_over(owner));
+    let running = owner.filter(|owner| component(owner) == Some(app::LAUNCHER) && !is_over(owner));
     let vmi = running.as_deref().and_then(instance).and_then(|name| cx.objects.vmi(namespace, name));
     match vmi.as_ref().and_then(|vmi| vmi.metadata.name.as_deref()) {
         Some(vmi) => Decision::Refuse {
@@ -95,36 +88,39 @@ fn launcher(cx: &Context<'_>, pod: &Pod, eviction: &Eviction) -> Decision {
         _ => return Decision::Allow,
     }
     let message = format!("Eviction triggered evacuation of VMI \"{namespace}/{name}\"");
-    let status = vmi.status.clone().unwrap_or_default();
-    if !status.evacuation_node_name.unwrap_or_default().is_empty() {
+    let status = vmi.status.as_ref();
+    let leaves = status.and_then(|status| status.evacuation_node_name.as_deref()).unwrap_or_default();
+    if !leaves.is_empty() {
         return Decision::Refuse { message: format!("Evacuation in progress: {message}") };
     }
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
-    if status.node_name.unwrap_or_default() != node {
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
+    if status.and_then(|status| status.node_name.as_deref()).unwrap_or_default() != node {
         return Decision::Refuse { message: format!("instance {name} is just arriving in this pod") };
     }
-    let dry_run = eviction.delete_options.as_ref().and_then(|options| options.dry_run.as_deref());
+    let asked_by = eviction.metadata.annotations.as_ref().and_then(|all| all.get(REQUESTED_BY));
     Decision::Evacuate {
         namespace: namespace.clone(),
         vmi: name.to_owned(),
-        node,
-        by_descheduler: annotation(eviction.metadata.annotations.as_ref(), REQUESTED_BY) == Some(DESCHEDULER),
-        dry_run: cx.request.dry_run
-            || dry_run.is_some_and(|modes| modes.first().is_some_and(|mode| mode == "All")),
+        node: node.to_owned(),
+        by_descheduler: asked_by.is_some_and(|by| by == DESCHEDULER),
+        dry_run: cx.request.dry_run || is_dry_run(eviction),
         message,
     }
 }
 
+fn is_dry_run(eviction: &Eviction) -> bool {
+    let modes = eviction.delete_options.as_ref().and_then(|options| options.dry_run.as_ref()?.first());
+    modes.is_some_and(|mode| mode == "All")
+}
+
+/// The component that a pod belongs to.
 fn component(pod: &Pod) -> Option<&str> {
-    annotation(pod.metadata.labels.as_ref(), COMPONENT_LABEL)
+    pod.metadata.labels.as_ref()?.get(labels::APP).map(String::as_str)
 }
 
+/// The instance that a launcher pod runs.
 fn instance(pod: &Pod) -> Option<&str> {
-    annotation(pod.metadata.annotations.as_ref(), DOMAIN_ANNOTATION)
-}
-
-fn annotation<'a>(of: Option<&'a std::collections::BTreeMap<String, String>>, name: &str) -> Option<&'a str> {
-    of?.get(name).map(String::as_str)
+    pod.metadata.annotations.as_ref()?.get(annotations::DOMAIN).map(String::as_str)
 }
 
 fn is_over(pod: &Pod) -> bool {
@@ -133,8 +129,8 @@ fn is_over(pod: &Pod) -> bool {
 }
 
 fn is_migratable(vmi: &VirtualMachineInstance) -> bool {
-    let conditions = vmi.status.as_ref().and_then(|status| status.conditions.as_deref());
-    condition::find(conditions, LIVE_MIGRATABLE).is_some_and(condition::Condition::is_true)
+    let known = vmi.status.as_ref().and_then(|status| status.conditions.as_deref());
+    condition::find(known, conditions::vmi::LIVE_MIGRATABLE).is_some_and(condition::Condition::is_true)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Exports: the volumes of a virtual machine, a snapshot, a claim, a backup or a template for download.
 
 use kubevirt_api::export::VirtualMachineExport;
+use kubevirt_api::names::groups;
 
 use super::same::same;
 use crate::{Context, Gate, Path, Problems};
@@ -8,10 +9,10 @@ use crate::{Context, Gate, Path, Problems};
 /// The kinds that can be exported, each with its group; claims are in the group without a name.
 const SOURCES: [(&str, &str); 5] = [
     ("PersistentVolumeClaim", ""),
-    ("VirtualMachineSnapshot", "snapshot.kubevirt.io"),
-    ("VirtualMachine", "kubevirt.io"),
-    ("VirtualMachineBackup", "backup.kubevirt.io"),
-    ("VirtualMachineTemplate", "template.kubevirt.io"),
+    ("VirtualMachineSnapshot", groups::SNAPSHOT),
+    ("VirtualMachine", groups::KUBEVIRT),
+    ("VirtualMachineBackup", groups::BACKUP),
+    ("VirtualMachineTemplate", groups::TEMPLATE),
 ];
 
 /// Everything that is wrong with an export.

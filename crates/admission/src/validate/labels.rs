@@ -1,15 +1,18 @@
-//! What a label selector matches.
+//! Labels and their selectors: how they are written, and what a selector matches.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::names::{is_label_key, is_label_value};
+use super::names::{LABEL_KEY, LABEL_VALUE, is_label_key, is_label_value};
+use crate::{Path, Problems};
 
 /// Whether a selector matches these labels; an error where the selector cannot be used.
 pub fn matches(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> Result<bool, String> {
-    if let Some(problem) = problem(selector) {
-        return Err(problem);
+    let mut problems = Problems::default();
+    check(&Path::WHOLE, selector, &mut problems);
+    if let Some(problem) = problems.iter().next() {
+        return Err(problem.to_string());
     }
     let label = |key: &str| labels.and_then(|labels| labels.get(key));
     let by_labels = selector
@@ -30,38 +33,51 @@ pub fn matches(selector: &LabelSelector, labels: Option<&BTreeMap<String, String
     Ok(by_labels && by_expressions)
 }
 
-/// What is wrong with a selector, if anything.
-pub fn problem(selector: &LabelSelector) -> Option<String> {
+/// Adds a problem if the text cannot be the key of a label.
+pub(crate) fn check_key(field: &Path<'_>, key: &str, problems: &mut Problems) {
+    if key.is_empty() {
+        problems.invalid(field, "name the key of a label");
+    } else if !is_label_key(key) {
+        problems.invalid(field, format!("{key:?} cannot be the key of a label: {LABEL_KEY}"));
+    }
+}
+
+/// Everything that is wrong with a label selector.
+pub(crate) fn check(field: &Path<'_>, selector: &LabelSelector, problems: &mut Problems) {
+    let labels = field.at("matchLabels");
     for (key, value) in selector.match_labels.iter().flatten() {
-        if !is_label_key(key) {
-            return Some(format!("{key:?} is not the name of a label"));
+        check_key(&labels, key, problems);
+        check_value(&labels, value, problems);
+    }
+    let expressions = field.at("matchExpressions");
+    for (index, expression) in selector.match_expressions.iter().flatten().enumerate() {
+        let field = expressions.index(index);
+        let values = expression.values.as_deref().unwrap_or_default();
+        match expression.operator.as_str() {
+            "In" | "NotIn" if values.is_empty() => {
+                problems.invalid(&field.at("values"), "In and NotIn need at least one value");
+            }
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
+                problems.invalid(&field.at("values"), "Exists and DoesNotExist take no values");
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => {
+                let message = format!("{other:?} is not In, NotIn, Exists or DoesNotExist");
+                problems.invalid(&field.at("operator"), message);
+            }
         }
-        if !is_label_value(value) {
-            return Some(format!("{value:?} is not the value of a label"));
+        check_key(&field.at("key"), &expression.key, problems);
+        for (index, value) in values.iter().enumerate() {
+            check_value(&field.at("values").index(index), value, problems);
         }
     }
-    for wanted in selector.match_expressions.iter().flatten() {
-        let (key, values) = (&wanted.key, wanted.values.as_deref().unwrap_or_default());
-        if !is_label_key(key) {
-            return Some(format!("{key:?} is not the name of a label"));
-        }
-        match (wanted.operator.as_str(), values.is_empty()) {
-            ("In" | "NotIn", false) | ("Exists" | "DoesNotExist", true) => {}
-            (operator @ ("In" | "NotIn"), true) => {
-                return Some(format!("{operator} for {key:?} needs values"));
-            }
-            (operator @ ("Exists" | "DoesNotExist"), false) => {
-                return Some(format!("{operator} for {key:?} takes no values"));
-            }
-            (operator, _) => {
-                return Some(format!("{operator:?} is not one of In, NotIn, Exists and DoesNotExist"));
-            }
-        }
-        if let Some(value) = values.iter().find(|value| !is_label_value(value)) {
-            return Some(format!("{value:?} is not the value of a label"));
-        }
+}
+
+/// Adds a problem if the text cannot be the value of a label.
+pub(crate) fn check_value(field: &Path<'_>, value: &str, problems: &mut Problems) {
+    if !is_label_value(value) {
+        problems.invalid(field, format!("{value:?} cannot be the value of a label: {LABEL_VALUE}"));
     }
-    None
 }
 
 #[cfg(test)]
@@ -70,18 +86,6 @@ mod tests {
 
     use super::*;
     use crate::testing::read;
-
-    #[test]
-    fn names_and_values_follow_kubernetes() {
-        for name in ["app", "a.b_c-d", "kubevirt.io/vm", "A1", &"a".repeat(63)] {
-            assert!(is_label_key(name), "{name}");
-        }
-        for name in ["", "-a", "a-", "a/b/c", "/a", "a/", "UPPER.io/a", "a b", "ä", &"a".repeat(64)] {
-            assert!(!is_label_key(name), "{name}");
-        }
-        assert!(is_label_value("") && is_label_value("x") && is_label_value("1.2_3-4"));
-        assert!(!is_label_value("a/b") && !is_label_value(".") && !is_label_value(&"x".repeat(64)));
-    }
 
     #[test]
     fn a_selector_matches_when_every_part_of_it_does() {

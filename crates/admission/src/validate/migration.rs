@@ -1,25 +1,17 @@
 //! Rules for `VirtualMachineInstanceMigration`.
 
-use kubevirt_api::migration::{
-    MigrationPhase, VirtualMachineInstanceMigration, VirtualMachineInstanceMigrationSpec,
-};
+use kubevirt_api::condition;
+use kubevirt_api::migration::{MigrationPhase, VirtualMachineInstanceMigration};
+use kubevirt_api::names::accounts;
+use kubevirt_api::names::conditions::vmi::LIVE_MIGRATABLE;
+use kubevirt_api::names::labels::MIGRATION_VMI_NAME;
+use kubevirt_api::names::reasons::vmi::DISKS_NOT_LIVE_MIGRATABLE;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::status::VmiPhase;
 
 use super::names;
-use crate::{Context, Gate, Path, Problems, Reason};
-
-/// The label by which migrations of an instance are found.
-const VMI_NAME_LABEL: &str = "kubevirt.io/vmi-name";
-/// The condition that says whether an instance can be migrated.
-const LIVE_MIGRATABLE: &str = "LiveMigratable";
-/// Why an instance cannot be migrated that could be, disks and all, to another cluster.
-const DISKS_NOT_LIVE_MIGRATABLE: &str = "DisksNotLiveMigratable";
-/// How the service account of the one component ends that may set a priority.
-const CONTROLLER_ACCOUNT: &str = "kubevirt-controller";
-
-/// What is about a migration as a whole has no field.
-const WHOLE: Path<'_> = Path::new("");
+use super::same::same;
+use crate::{Context, Gate, Path, Problems};
 
 /// Everything that is wrong with a migration.
 pub fn check(
@@ -41,27 +33,22 @@ fn check_new(cx: &Context<'_>, new: &VirtualMachineInstanceMigration, problems: 
         "" => problems.required(&Path::new("spec.vmiName"), "is missing: name the instance to move"),
         name => check_instance(cx, new, name, problems),
     }
-    let by_controller = cx.by_own_component() && cx.request.user.name.ends_with(CONTROLLER_ACCOUNT);
-    if spec.priority.is_some() && !by_controller {
-        problems.forbidden(
-            &Path::new("spec.migrationPriority"),
-            "only virt-controller sets the priority of migrations",
-        );
+    if spec.priority.is_some() && !cx.by_account(accounts::CONTROLLER) {
+        let message = "only virt-controller sets the priority of migrations";
+        problems.forbidden(&Path::new("spec.migrationPriority"), message);
     }
     if (spec.send_to.is_some() || spec.receive.is_some())
         && !cx.config.enabled(Gate::DecentralizedLiveMigration)
     {
         let gate = Gate::DecentralizedLiveMigration.name();
-        problems.not_supported(&WHOLE, format!("sendTo and receive need the feature gate {gate}"));
+        problems.not_supported(&Path::WHOLE, format!("sendTo and receive need the feature gate {gate}"));
     }
     if let (Some(send_to), Some(receive)) = (&spec.send_to, &spec.receive)
         && send_to.migration_id != receive.migration_id
     {
         let (sent, received) = (&send_to.migration_id, &receive.migration_id);
-        problems.invalid(
-            &WHOLE,
-            format!("the migrationID of sendTo, {sent:?}, and of receive, {received:?}, differ"),
-        );
+        let message = format!("the migrationID of sendTo, {sent:?}, and of receive, {received:?}, differ");
+        problems.invalid(&Path::WHOLE, message);
     }
 }
 
@@ -74,32 +61,28 @@ fn check_instance(
 ) {
     let namespace = cx.request.namespace.as_str();
     let Some(vmi) = cx.objects.vmi(namespace, name) else {
-        problems.not_found(&WHOLE, format!("there is no instance {name:?} in namespace {namespace:?}"));
+        problems.not_found(&Path::WHOLE, format!("there is no instance {name:?} in namespace {namespace:?}"));
         return;
     };
     if is_over(&vmi) {
-        problems.invalid(&WHOLE, format!("instance {name:?} has ended and cannot be moved"));
+        problems.invalid(&Path::WHOLE, format!("instance {name:?} has ended and cannot be moved"));
         return;
     }
     if let Some(why) = why_not_migratable(&vmi, new) {
-        problems.invalid(&WHOLE, format!("instance {name:?} cannot be moved: {why}"));
+        problems.invalid(&Path::WHOLE, format!("instance {name:?} cannot be moved: {why}"));
     }
     if !names::is_label_value(name) {
-        problems.invalid(
-            &WHOLE,
-            format!("the name {name:?} is too long for a label, so its migrations cannot be found"),
-        );
+        let message = format!("the name {name:?} is too long for a label, so its migrations cannot be found");
+        problems.invalid(&Path::WHOLE, message);
     }
-    let running = cx.objects.migrations(namespace).into_iter().find(|other| {
-        let labels = other.metadata.labels.as_ref();
-        labels.and_then(|labels| labels.get(VMI_NAME_LABEL)).is_some_and(|of| of == name) && !is_final(other)
-    });
-    if let Some(other) = running {
+    let mut migrations = cx.objects.migrations(namespace).into_iter();
+    if let Some(other) = migrations.find(|other| instance_of(other) == Some(name) && !is_final(other)) {
         let other = other.metadata.name.as_deref().unwrap_or_default();
-        problems.invalid(&WHOLE, format!("migration {other:?} of instance {name:?} is not over yet"));
+        problems.invalid(&Path::WHOLE, format!("migration {other:?} of instance {name:?} is not over yet"));
     }
 }
 
+/// Whether an instance has come to its end.
 fn is_over(vmi: &VirtualMachineInstance) -> bool {
     let phase = vmi.status.as_ref().and_then(|status| status.phase.as_ref());
     matches!(phase, Some(VmiPhase::Succeeded | VmiPhase::Failed))
@@ -111,18 +94,17 @@ fn is_final(migration: &VirtualMachineInstanceMigration) -> bool {
     matches!(phase, Some(MigrationPhase::Succeeded | MigrationPhase::Failed))
 }
 
+/// What an instance says against being moved, if it says anything.
 fn why_not_migratable(vmi: &VirtualMachineInstance, new: &VirtualMachineInstanceMigration) -> Option<String> {
+    let conditions = vmi.status.as_ref()?.conditions.as_deref();
+    let no = condition::find(conditions, LIVE_MIGRATABLE).filter(|condition| condition.status == "False")?;
+    let reason = no.reason.as_deref().unwrap_or_default();
     // Between clusters the disks are copied along.
     let copies_disks = new.spec.send_to.is_some() != new.spec.receive.is_some();
-    let conditions = vmi.status.as_ref()?.conditions.as_deref()?;
-    let no = conditions.iter().find(|condition| {
-        condition.type_ == LIVE_MIGRATABLE
-            && condition.status == "False"
-            && !(copies_disks && condition.reason.as_deref() == Some(DISKS_NOT_LIVE_MIGRATABLE))
-    })?;
-    let (reason, message) =
-        (no.reason.as_deref().unwrap_or_default(), no.message.as_deref().unwrap_or_default());
-    Some(format!("{reason} ({message})"))
+    if copies_disks && reason == DISKS_NOT_LIVE_MIGRATABLE {
+        return None;
+    }
+    Some(format!("{reason} ({})", no.message.as_deref().unwrap_or_default()))
 }
 
 fn check_change(
@@ -130,28 +112,20 @@ fn check_change(
     old: &VirtualMachineInstanceMigration,
     problems: &mut Problems,
 ) {
-    if comparable(&new.spec) != comparable(&old.spec) {
-        problems.not_supported(&WHOLE, "spec cannot be changed; delete the migration and make a new one");
+    if !same(&new.spec, &old.spec) {
+        problems
+            .not_supported(&Path::WHOLE, "spec cannot be changed; delete the migration and make a new one");
     }
-    let label = |migration: &VirtualMachineInstanceMigration| {
-        migration.metadata.labels.as_ref().and_then(|labels| labels.get(VMI_NAME_LABEL)).cloned()
-    };
-    let before = label(old);
-    if !is_final(new) && before.is_some() && before != label(new) {
-        problems.add(
-            Reason::NotSupported,
-            &WHOLE,
-            format!("the label {VMI_NAME_LABEL} stays as it is until the migration is over"),
-        );
+    let before = instance_of(old);
+    if !is_final(new) && before.is_some() && before != instance_of(new) {
+        let message = format!("the label {MIGRATION_VMI_NAME} stays as it is until the migration is over");
+        problems.not_supported(&Path::WHOLE, message);
     }
 }
 
-/// The specification with what is absent and what is empty alike.
-fn comparable(spec: &VirtualMachineInstanceMigrationSpec) -> VirtualMachineInstanceMigrationSpec {
-    let mut spec = spec.clone();
-    spec.vmi_name = spec.vmi_name.filter(|name| !name.is_empty());
-    spec.added_node_selector = spec.added_node_selector.filter(|selector| !selector.is_empty());
-    spec
+/// The instance that a migration is labelled with.
+fn instance_of(migration: &VirtualMachineInstanceMigration) -> Option<&str> {
+    migration.metadata.labels.as_ref()?.get(MIGRATION_VMI_NAME).map(String::as_str)
 }
 
 #[cfg(test)]
@@ -295,9 +269,6 @@ mod tests {
             ),
             ("both", json!({ "metadata": { "labels": null }, "spec": { "vmiName": "b" } }), &["", ""]),
         ];
-        for (case, patch, expected) in cases {
-            let (new, old) = (read(patched(&old, &patch)), read(old.clone()));
-            assert_fields(case, &World::default().updating().run(|cx| check(cx, &new, Some(&old))), expected);
-        }
+        World::default().updating().assert_changed(check, &old, &cases);
     }
 }

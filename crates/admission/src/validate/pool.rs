@@ -1,9 +1,9 @@
 //! Rules for `VirtualMachinePool`.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kubevirt_api::pool::{VirtualMachinePool, VirtualMachinePoolSpec};
 
+use super::same::same;
 use super::vmi_spec::domain::discontinued;
 use super::{labels, vm};
 use crate::{Context, Path, Problems};
@@ -32,7 +32,7 @@ pub fn check(cx: &Context<'_>, new: &VirtualMachinePool, old: Option<&VirtualMac
         check_max_unavailable(&path.at("maxUnavailable"), limit, &mut problems);
     }
     check_strategies(&path, &new.spec, &mut problems);
-    if old.is_some_and(|old| !same_selector(&old.spec.selector, &new.spec.selector)) {
+    if old.is_some_and(|old| !same(&old.spec.selector, &new.spec.selector)) {
         problems
             .invalid(&path.at("selector"), "cannot be changed once the pool exists; make a new pool instead");
     }
@@ -83,25 +83,12 @@ fn check_strategies(path: &Path<'_>, spec: &VirtualMachinePoolSpec, problems: &m
     }
 }
 
-/// Whether two selectors say the same; a list or map that is absent is the same as an empty one.
-fn same_selector(one: &LabelSelector, other: &LabelSelector) -> bool {
-    let labels = |selector: &LabelSelector| selector.match_labels.clone().unwrap_or_default();
-    let expressions = |selector: &LabelSelector| {
-        let mut expressions = selector.match_expressions.clone().unwrap_or_default();
-        for expression in &mut expressions {
-            expression.values.get_or_insert_default();
-        }
-        expressions
-    };
-    labels(one) == labels(other) && expressions(one) == expressions(other)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{World, assert_fields, patched, read};
+    use crate::testing::World;
 
     fn base() -> Value {
         json!({
@@ -190,22 +177,15 @@ mod tests {
                 &["spec.scaleInStrategy"],
             ),
         ];
-        for (case, patch, expected) in cases {
-            let pool = read(patched(&base(), &patch));
-            assert_fields(case, &World::default().run(|cx| check(cx, &pool, None)), expected);
-        }
+        World::default().assert_new(check, &base(), &cases);
     }
 
     #[test]
     fn the_selector_is_fixed() {
-        let old: VirtualMachinePool = read(base());
         let cases = [
             ("same", json!({ "spec": { "selector": { "matchExpressions": [] }, "replicas": 5 } }), &[][..]),
             ("other", json!({ "spec": { "selector": { "matchLabels": null } } }), &["spec.selector"]),
         ];
-        for (case, patch, expected) in cases {
-            let new = read(patched(&base(), &patch));
-            assert_fields(case, &World::default().updating().run(|cx| check(cx, &new, Some(&old))), expected);
-        }
+        World::default().updating().assert_changed(check, &base(), &cases);
     }
 }

@@ -42,7 +42,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{World, assert_fields, patched, read};
+    use crate::testing::{World, patched, read};
 
     fn base() -> Value {
         json!({
@@ -85,10 +85,7 @@ mod tests {
                 &[],
             ),
         ];
-        for (case, patch, expected) in cases {
-            let set = read(patched(&base(), &patch));
-            assert_fields(case, &World::default().run(|cx| check(cx, &set, None)), expected);
-        }
+        World::default().assert_new(check, &base(), &cases);
     }
 
     #[test]

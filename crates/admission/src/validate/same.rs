@@ -3,108 +3,207 @@
 use kubevirt_api::duration::Duration;
 use kubevirt_api::quantity::Amount;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// Switches that are on where they are left out: switching one off is a change.
-const ON_UNLESS_SAID: [&str; 2] = ["enabled", "preallocation"];
+/// Fields that are quantities, and maps of them: `1Gi` is `1024Mi`.
+const QUANTITIES: [&str; 7] =
+    ["guest", "maxGuest", "addedOverhead", "capacity", "requests", "limits", "divisor"];
 
-/// Whether two values mean the same: an empty text, an empty list, a zero or a `false` is as good as a field
-/// that is not there, and amounts and durations count by their size.
+/// Fields that are durations: `60m` is `1h`.
+const DURATIONS: [&str; 2] = ["failureDeadline", "ttlDuration"];
+
+/// Fields where false, 0 or an empty object means the same as nothing, with the field above where others of the
+/// name differ.
+///
+/// Clients written in Go leave these out when they write an object back. Other fields tell unset from false.
+const NOTHING_IS_ZERO: [&str; 42] = [
+    "acpiIndex",
+    "addedNodeSelector",
+    "annotations",
+    "cores",
+    "dedicatedCpuPlacement",
+    "disableHotplug",
+    "disk.readonly",
+    "endOfInterrupt",
+    "failureThreshold",
+    "features.acpi",
+    "finalCheckpoint",
+    "forceFullBackup",
+    "generation",
+    "hidden",
+    "hotpluggable",
+    "initialDelaySeconds",
+    "isolateEmulatorThread",
+    "labels",
+    "limits",
+    "logical",
+    "lun.readonly",
+    "matchLabels",
+    "maxSockets",
+    "memoryDump.readOnly",
+    "metadata",
+    "multus.default",
+    "nodeSelector",
+    "overcommitGuestOverhead",
+    "periodSeconds",
+    "persistentVolumeClaim.readOnly",
+    "physical",
+    "propagationMethod",
+    "requests",
+    "reservation",
+    "resources",
+    "skipQuiesce",
+    "sockets",
+    "sshPublicKey.source",
+    "successThreshold",
+    "threads",
+    "timeoutSeconds",
+    "userPassword.source",
+];
+
+/// Fields whose entries users name: one that is empty is still there.
+const MAPS: [&str; 5] = ["addedNodeSelector", "annotations", "labels", "matchLabels", "nodeSelector"];
+
+/// Whether two values mean the same: an empty text or list is as good as none, so is a zero where it means nothing,
+/// and amounts and durations count by their size.
 ///
 /// Clients leave out on the way back what they found empty, which must not look like a change.
-pub fn same<T: PartialEq + Serialize>(one: &T, other: &T) -> bool {
-    if one == other {
-        return true;
-    }
-    match (serde_json::to_value(one), serde_json::to_value(other)) {
-        (Ok(one), Ok(other)) => alike("", &one, &other),
-        _ => false,
-    }
+pub(crate) fn same<T: PartialEq + Serialize>(one: &T, other: &T) -> bool {
+    // Nearly every change leaves most of an object as it is, to the letter.
+    one == other || plain(one) == plain(other)
 }
 
-/// The same for two optional lists, of which an empty one is as good as none.
-pub fn same_list<T: PartialEq + Serialize>(one: Option<&Vec<T>>, other: Option<&Vec<T>>) -> bool {
-    let (one, other) =
-        (one.map(Vec::as_slice).unwrap_or_default(), other.map(Vec::as_slice).unwrap_or_default());
-    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+fn plain(value: &impl Serialize) -> Value {
+    let mut value = serde_json::to_value(value).unwrap_or_default();
+    simplify("", &mut value, false);
+    if is_nothing("", "", &value) { Value::Null } else { value }
 }
 
-fn alike(key: &str, one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::Object(one), Value::Object(other)) => alike_objects(one, other),
-        (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| alike(key, one, other))
+/// Writes quantities and durations of the field `name` in one way and removes what means nothing.
+fn simplify(name: &str, value: &mut Value, quantities: bool) {
+    let quantities = quantities || QUANTITIES.contains(&name);
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields.iter_mut() {
+                simplify(name, field, quantities);
+            }
+            if !MAPS.contains(&name) {
+                fields.retain(|field, value| !is_nothing(name, field, value));
+            }
         }
-        (Value::String(one), Value::String(other)) => one == other || same_size(key, one, other),
-        (one, other) => one == other || (is_empty(key, one) && is_empty(key, other)),
+        Value::Array(items) => items.iter_mut().for_each(|item| simplify(name, item, quantities)),
+        Value::String(text) if quantities => {
+            if let Ok(amount) = Amount::parse(text.trim()) {
+                *text = amount.nanos().to_string();
+            }
+        }
+        Value::String(text) if DURATIONS.contains(&name) => {
+            if let Ok(length) = Duration(text.clone()).parse() {
+                *text = length.to_string();
+            }
+        }
+        _ => {}
     }
 }
 
-fn alike_objects(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
-    let in_one = one.iter().all(|(key, value)| alike(key, value, other.get(key).unwrap_or(&Value::Null)));
-    in_one && other.iter().all(|(key, value)| one.contains_key(key) || is_empty(key, value))
-}
-
-fn is_empty(key: &str, value: &Value) -> bool {
+fn is_nothing(parent: &str, name: &str, value: &Value) -> bool {
+    let zero_is_nothing = || {
+        NOTHING_IS_ZERO.iter().any(|known| match known.split_once('.') {
+            Some(pair) => pair == (parent, name),
+            None => *known == name,
+        })
+    };
     match value {
         Value::Null => true,
-        Value::Bool(on) => !on && !ON_UNLESS_SAID.contains(&key),
-        Value::Number(number) => number.as_f64() == Some(0.0),
         Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
-        // An object without fields still says something: `cdrom: {}`, `blank: {}`.
-        Value::Object(_) => false,
-    }
-}
-
-fn same_size(key: &str, one: &str, other: &str) -> bool {
-    match key {
-        "capacity" | "storage" => match (Amount::parse(one), Amount::parse(other)) {
-            (Ok(one), Ok(other)) => one == other,
-            _ => false,
-        },
-        "failureDeadline" | "ttlDuration" => {
-            let length = |text: &str| Duration(text.to_owned()).parse().ok();
-            length(one).is_some_and(|one| length(other).is_some_and(|other| one == other))
-        }
-        _ => false,
+        Value::Bool(false) => zero_is_nothing(),
+        Value::Object(fields) => fields.is_empty() && zero_is_nothing(),
+        Value::Number(number) => number.as_i64() == Some(0) && zero_is_nothing(),
+        Value::Bool(true) => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use kubevirt_api::crd::{KINDS, schema};
     use serde_json::json;
 
-    use super::{same, same_list};
+    use super::{DURATIONS, MAPS, NOTHING_IS_ZERO, QUANTITIES, same};
+
+    #[test]
+    fn the_fields_exist() {
+        let schemas: String = KINDS.iter().map(|kind| schema(kind).to_string()).collect();
+        let tables = [&QUANTITIES[..], &DURATIONS, &NOTHING_IS_ZERO, &MAPS];
+        // Schemas leave standard metadata to Kubernetes.
+        for path in tables.into_iter().flatten().filter(|path| **path != "generation") {
+            for field in path.split('.') {
+                assert!(schemas.contains(&format!("\"{field}\":{{")), "{path}");
+            }
+        }
+    }
 
     #[test]
     fn ways_of_writing_the_same_are_the_same() {
+        let domain = |domain: serde_json::Value| json!({ "domain": domain });
         let cases = [
-            (json!({"a": 1}), json!({"a": 1}), true),
-            (json!({"a": 1}), json!({"a": 2}), false),
-            (json!({"a": ""}), json!({}), true),
-            (json!({}), json!({"a": []}), true),
-            (json!({"hotpluggable": false}), json!({}), true),
-            (json!({"hotpluggable": true}), json!({}), false),
-            (json!({"enabled": false}), json!({}), false),
-            (json!({"preallocation": false}), json!({"preallocation": true}), false),
-            (json!({"cdrom": {}}), json!({}), false),
-            (json!({"cdrom": {}}), json!({"cdrom": {"readonly": false}}), true),
-            (json!({"capacity": "1Gi"}), json!({"capacity": "1024Mi"}), true),
-            (json!({"capacity": "1Gi"}), json!({"capacity": "1025Mi"}), false),
-            (json!({"capacity": "x"}), json!({"capacity": "y"}), false),
-            (json!({"name": "1k"}), json!({"name": "1000"}), false),
-            (json!({"ttlDuration": "60m"}), json!({"ttlDuration": "1h"}), true),
-            (json!({"ttlDuration": "60m"}), json!({"ttlDuration": "2h"}), false),
-            (json!([{"a": 0}, 1]), json!([{}, 1]), true),
-            (json!([1]), json!([1, 1]), false),
-            (json!({"a": "x"}), json!({"a": 1}), false),
+            ("nothing", json!({ "a": 1 }), json!({ "a": 1 }), true),
+            ("a number", json!({ "a": 1 }), json!({ "a": 2 }), false),
+            ("a type", json!({ "a": "x" }), json!({ "a": 1 }), false),
+            ("empty text", json!({ "hostname": "" }), json!({}), true),
+            ("empty list", json!({ "tolerations": [] }), json!({}), true),
+            ("empty map", json!({ "nodeSelector": {} }), json!({}), true),
+            ("a key without a value", json!({ "nodeSelector": { "a": "" } }), json!({}), false),
+            ("plain false", json!({ "hotpluggable": false }), json!({}), true),
+            ("plain true", json!({ "hotpluggable": true }), json!({}), false),
+            ("false that differs from unset", json!({ "enabled": false }), json!({}), false),
+            ("another choice", json!({ "preallocation": false }), json!({ "preallocation": true }), false),
+            ("plain zero", domain(json!({ "cpu": { "threads": 0 } })), domain(json!({ "cpu": {} })), true),
+            ("zero that differs from unset", json!({ "bootOrder": 0 }), json!({}), false),
+            ("an empty object that counts", json!({ "cdrom": {} }), json!({}), false),
+            (
+                "a disk that can be written",
+                json!({ "disk": {} }),
+                json!({ "disk": { "readonly": false } }),
+                true,
+            ),
+            (
+                "a CD that can be written",
+                json!({ "cdrom": {} }),
+                json!({ "cdrom": { "readonly": false } }),
+                false,
+            ),
+            (
+                "not the default network",
+                json!({ "multus": { "default": false } }),
+                json!({ "multus": {} }),
+                true,
+            ),
+            ("a default of another kind", json!({ "default": false }), json!({}), false),
+            ("another unit", json!({ "capacity": "1Gi" }), json!({ "capacity": "1024Mi" }), true),
+            ("another amount", json!({ "capacity": "1Gi" }), json!({ "capacity": "1025Mi" }), false),
+            ("no amounts", json!({ "capacity": "x" }), json!({ "capacity": "y" }), false),
+            (
+                "units of a map",
+                json!({ "requests": { "a": "1k" } }),
+                json!({ "requests": { "a": "1000" } }),
+                true,
+            ),
+            ("text that looks like an amount", json!({ "name": "1k" }), json!({ "name": "1000" }), false),
+            (
+                "a duration in other words",
+                json!({ "ttlDuration": "60m" }),
+                json!({ "ttlDuration": "1h" }),
+                true,
+            ),
+            ("another duration", json!({ "ttlDuration": "60m" }), json!({ "ttlDuration": "2h" }), false),
+            ("items", json!([{ "cores": 0 }, 1]), json!([{}, 1]), true),
+            ("another item", json!([1]), json!([1, 1]), false),
+            ("a list or none", json!([]), json!(null), true),
         ];
-        for (one, other, expected) in cases {
-            assert_eq!(same(&one, &other), expected, "{one} {other}");
-            assert_eq!(same(&other, &one), expected, "{other} {one}");
+        for (case, one, other, expected) in cases {
+            assert_eq!(same(&one, &other), expected, "{case}");
+            assert_eq!(same(&other, &one), expected, "{case}, the other way round");
         }
-        assert!(same_list::<u8>(None, Some(&vec![])));
-        assert!(!same_list(Some(&vec![1]), Some(&vec![2])));
     }
 }

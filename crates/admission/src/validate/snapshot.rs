@@ -1,5 +1,6 @@
 //! Snapshots of virtual machines.
 
+use kubevirt_api::names::groups;
 use kubevirt_api::snapshot::VirtualMachineSnapshot;
 
 use super::same::same;
@@ -20,20 +21,23 @@ pub fn check(
     }
     if !cx.config.enabled(Gate::Snapshot) {
         let gate = Gate::Snapshot.name();
-        problems.forbidden(&Path::new(""), format!("snapshots need the feature gate {gate}"));
+        problems.forbidden(&Path::WHOLE, format!("snapshots need the feature gate {gate}"));
     }
     let path = Path::new("spec.source");
     let source = &new.spec.source;
     match source.api_group.as_deref() {
-        None => problems.not_found(&path.at("apiGroup"), "the group is missing: it is kubevirt.io"),
-        Some("kubevirt.io") if source.kind != "VirtualMachine" => {
+        None => problems
+            .not_found(&path.at("apiGroup"), format!("the group is missing: it is {}", groups::KUBEVIRT)),
+        Some(groups::KUBEVIRT) if source.kind != "VirtualMachine" => {
             let message = format!("{:?} has no snapshots: only VirtualMachine has", source.kind);
             problems.invalid(&path.at("kind"), message);
         }
-        Some("kubevirt.io") => {}
+        Some(groups::KUBEVIRT) => {}
         Some(other) => {
-            problems
-                .invalid(&path.at("apiGroup"), format!("{other:?} has no snapshots: only kubevirt.io has"));
+            problems.invalid(
+                &path.at("apiGroup"),
+                format!("{other:?} has no snapshots: only {} has", groups::KUBEVIRT),
+            );
         }
     }
     problems
@@ -45,7 +49,7 @@ mod tests {
 
     use super::*;
     use crate::Reason;
-    use crate::testing::{World, assert_fields, patched, read};
+    use crate::testing::{Case, World, assert_fields, patched, read};
 
     fn base() -> Value {
         json!({
@@ -56,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_is_of_a_vm() {
-        let cases: Vec<(&str, Value, &[&str])> = vec![
+        let cases: [Case<'_>; 6] = [
             ("of a VM", json!({}), &[]),
             ("no group", json!({"apiGroup": null}), &["spec.source.apiGroup"]),
             ("an empty group", json!({"apiGroup": ""}), &["spec.source.apiGroup"]),
@@ -68,10 +72,9 @@ mod tests {
                 &["spec.source.apiGroup"],
             ),
         ];
-        for (case, source, expected) in cases {
-            let new = read(patched(&base(), &json!({"spec": {"source": source}})));
-            assert_fields(case, &World::default().run(|cx| check(cx, &new, None)), expected);
-        }
+        let cases =
+            cases.map(|(case, source, expected)| (case, json!({"spec": {"source": source}}), expected));
+        World::default().assert_new(check, &base(), &cases);
         let off = World::default()
             .with_configuration(json!({"developerConfiguration": {"disabledFeatureGates": ["Snapshot"]}}));
         assert_fields("without the gate", &off.run(|cx| check(cx, &read(base()), None)), &[""]);
@@ -86,16 +89,13 @@ mod tests {
 
     #[test]
     fn a_snapshot_does_not_change() {
-        let old = read(patched(&base(), &json!({"spec": {"failureDeadline": "60m"}})));
-        let cases: Vec<(&str, Value, &[&str])> = vec![
-            ("a label", json!({"metadata": {"labels": {"a": "b"}}, "spec": {"failureDeadline": "60m"}}), &[]),
+        let old = patched(&base(), &json!({"spec": {"failureDeadline": "60m"}}));
+        let cases: [Case<'_>; 4] = [
+            ("a label", json!({"metadata": {"labels": {"a": "b"}}}), &[]),
             ("the deadline in other words", json!({"spec": {"failureDeadline": "1h0m0s"}}), &[]),
             ("the deadline", json!({"spec": {"failureDeadline": "5m"}}), &["spec"]),
-            ("the source", json!({"spec": {"failureDeadline": "60m", "source": {"name": "x"}}}), &["spec"]),
+            ("the source", json!({"spec": {"source": {"name": "x"}}}), &["spec"]),
         ];
-        for (case, patch, expected) in cases {
-            let new = read(patched(&base(), &patch));
-            assert_fields(case, &World::default().updating().run(|cx| check(cx, &new, Some(&old))), expected);
-        }
+        World::default().updating().assert_changed(check, &old, &cases);
     }
 }

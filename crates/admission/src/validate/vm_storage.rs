@@ -6,7 +6,7 @@
 use kubevirt_api::vm::{RunStrategy, VirtualMachine, VirtualMachineSpec};
 use kubevirt_api::vmi::volumes::Volume;
 
-use super::same::{same, same_list};
+use super::same::same;
 use crate::{Context, Operation, Path, Problems};
 
 /// Everything that is wrong with a VM, new or changed, that storage knows of.
@@ -28,7 +28,7 @@ pub fn check_status(cx: &Context<'_>, new: &VirtualMachine, old: Option<&Virtual
     };
     let spec = Path::new("spec");
     if let Some(snapshot) = &status.snapshot_in_progress {
-        if !same_list(volumes_of(old), volumes_of(new)) {
+        if !same(&volumes_of(old), &volumes_of(new)) {
             let message = format!("volumes cannot change until the snapshot {snapshot:?} is complete");
             problems.not_supported(&spec, message);
         }
@@ -57,9 +57,7 @@ fn check_namespaces(
 ) {
     let templates = new.spec.data_volume_templates.as_deref().unwrap_or_default();
     // What was let in before is let be.
-    if old.is_some_and(|old| {
-        same_list(old.spec.data_volume_templates.as_ref(), new.spec.data_volume_templates.as_ref())
-    }) {
+    if old.is_some_and(|old| same(&old.spec.data_volume_templates, &new.spec.data_volume_templates)) {
         return;
     }
     let own = new.metadata.namespace.as_deref().filter(|namespace| !namespace.is_empty());
@@ -83,7 +81,7 @@ fn volumes_of(vm: &VirtualMachine) -> Option<&Vec<Volume>> {
 fn runs_the_same(old: &VirtualMachineSpec, new: &VirtualMachineSpec) -> bool {
     match ((old.running, new.running), (&old.run_strategy, &new.run_strategy)) {
         ((Some(old), Some(new)), _) => old == new,
-        (_, (Some(old), Some(new))) => same(old, new),
+        (_, (Some(old), Some(new))) => old == new,
         _ => false,
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::structural::Extent;
 use super::{Kind, Version, structural};
+use crate::names::labels;
 
 /// The structural schema of a kind, as its CRD has it.
 pub fn schema(kind: &Kind) -> Value {
@@ -44,7 +45,7 @@ pub fn definition(kind: &Kind) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{}.{}", kind.plural, kind.group), "labels": { "kubevirt.io": "" } },
+        "metadata": { "name": format!("{}.{}", kind.plural, kind.group), "labels": { labels::APP: "" } },
         "spec": {
             "group": kind.group,
             "names": names,

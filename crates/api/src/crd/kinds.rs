@@ -2,6 +2,7 @@
 
 use super::Documented;
 use super::kind::{Column, Kind, Scale, Scope, Version};
+use crate::names::groups;
 
 const fn stored(name: &'static str) -> Version {
     Version { name, storage: true, deprecated: false, warning: None }
@@ -27,7 +28,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "KubeVirt",
         description: "The KubeVirt installation of a cluster, deployed and configured by the operator.",
-        group: "kubevirt.io",
+        group: groups::KUBEVIRT,
         plural: "kubevirts",
         short_names: &["kv", "kvs"],
         categories: &["all"],
@@ -46,7 +47,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "MigrationPolicy",
         description: "Live migration settings for a selected group of VMs; the most specific match wins.",
-        group: "migrations.kubevirt.io",
+        group: groups::MIGRATIONS,
         plural: "migrationpolicies",
         short_names: &[],
         categories: &[],
@@ -62,7 +63,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "Plugin",
         description: "Cluster-wide extension that adjusts VM domains or runs on nodes at lifecycle events; needs the Plugins gate.",
-        group: "plugin.kubevirt.io",
+        group: groups::PLUGIN,
         plural: "plugins",
         short_names: &[],
         categories: &[],
@@ -78,7 +79,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachine",
         description: "A machine that keeps its definition and disks while stopped, and runs as a VirtualMachineInstance.",
-        group: "kubevirt.io",
+        group: groups::KUBEVIRT,
         plural: "virtualmachines",
         short_names: &["vm", "vms"],
         categories: &["all"],
@@ -98,7 +99,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineBackup",
         description: "A single backup of a running virtual machine.",
-        group: "backup.kubevirt.io",
+        group: groups::BACKUP,
         plural: "virtualmachinebackups",
         short_names: &["vmbackup", "vmbackups"],
         categories: &["all"],
@@ -119,7 +120,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineBackupTracker",
         description: "Remembers the last checkpoint of a machine so that the next backup can be incremental.",
-        group: "backup.kubevirt.io",
+        group: groups::BACKUP,
         plural: "virtualmachinebackuptrackers",
         short_names: &["vmbackuptracker", "vmbackuptrackers"],
         categories: &["all"],
@@ -140,7 +141,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineClone",
         description: "Request to copy a virtual machine, disks included, within its namespace.",
-        group: "clone.kubevirt.io",
+        group: groups::CLONE,
         plural: "virtualmachineclones",
         short_names: &["vmclone", "vmclones"],
         categories: &["all"],
@@ -160,7 +161,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineClusterInstancetype",
         description: "Reusable VM size for the whole cluster: CPU, memory and devices that a VM takes by name.",
-        group: "instancetype.kubevirt.io",
+        group: groups::INSTANCETYPE,
         plural: "virtualmachineclusterinstancetypes",
         short_names: &["vmclusterinstancetype", "vmclusterinstancetypes", "vmcf", "vmcfs"],
         categories: &[],
@@ -176,7 +177,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineClusterPreference",
         description: "Cluster-wide preference, usable by VMs in every namespace.",
-        group: "instancetype.kubevirt.io",
+        group: groups::INSTANCETYPE,
         plural: "virtualmachineclusterpreferences",
         short_names: &["vmcp", "vmcps"],
         categories: &[],
@@ -192,7 +193,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineExport",
         description: "Serves the disks and manifests of a VM, template, snapshot, backup or PVC for download.",
-        group: "export.kubevirt.io",
+        group: groups::EXPORT,
         plural: "virtualmachineexports",
         short_names: &["vmexport", "vmexports"],
         categories: &["all"],
@@ -212,7 +213,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineInstance",
         description: "A running virtual machine; it ends for good once the guest stops.",
-        group: "kubevirt.io",
+        group: groups::KUBEVIRT,
         plural: "virtualmachineinstances",
         short_names: &["vmi", "vmis"],
         categories: &["all"],
@@ -236,7 +237,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineInstanceMigration",
         description: "Moves a running VM instance to another node; deleting it before completion cancels the move.",
-        group: "kubevirt.io",
+        group: groups::KUBEVIRT,
         plural: "virtualmachineinstancemigrations",
         short_names: &["vmim", "vmims"],
         categories: &["all"],
@@ -252,7 +253,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineInstancePreset",
         description: "Deprecated: settings merged into new VMIs that match a label selector; prefer instance types.",
-        group: "kubevirt.io",
+        group: groups::KUBEVIRT,
         plural: "virtualmachineinstancepresets",
         short_names: &["vmipreset", "vmipresets"],
         categories: &["all"],
@@ -268,7 +269,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineInstanceReplicaSet",
         description: "Keeps a number of identical, disposable VM instances running.",
-        group: "kubevirt.io",
+        group: groups::KUBEVIRT,
         plural: "virtualmachineinstancereplicasets",
         short_names: &["vmirs", "vmirss"],
         categories: &["all"],
@@ -289,7 +290,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineInstancetype",
         description: "Reusable VM size for one namespace: CPU, memory and devices that a VM takes by name.",
-        group: "instancetype.kubevirt.io",
+        group: groups::INSTANCETYPE,
         plural: "virtualmachineinstancetypes",
         short_names: &["vminstancetype", "vminstancetypes", "vmf", "vmfs"],
         categories: &["all"],
@@ -305,7 +306,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachinePool",
         description: "A set of near-identical virtual machines kept at a wanted size from one template.",
-        group: "pool.kubevirt.io",
+        group: groups::POOL,
         plural: "virtualmachinepools",
         short_names: &["vmpool", "vmpools"],
         categories: &["all"],
@@ -326,7 +327,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachinePreference",
         description: "Reusable guest defaults for VMs in the same namespace; values set in the VM itself normally win.",
-        group: "instancetype.kubevirt.io",
+        group: groups::INSTANCETYPE,
         plural: "virtualmachinepreferences",
         short_names: &["vmpref", "vmprefs", "vmp", "vmps"],
         categories: &["all"],
@@ -342,7 +343,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineRestore",
         description: "Restores a VM from a VirtualMachineSnapshot.",
-        group: "snapshot.kubevirt.io",
+        group: groups::SNAPSHOT,
         plural: "virtualmachinerestores",
         short_names: &["vmrestore", "vmrestores"],
         categories: &["all"],
@@ -363,7 +364,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineSnapshot",
         description: "Request to capture a virtual machine's definition and disks at a point in time.",
-        group: "snapshot.kubevirt.io",
+        group: groups::SNAPSHOT,
         plural: "virtualmachinesnapshots",
         short_names: &["vmsnapshot", "vmsnapshots"],
         categories: &["all"],
@@ -386,7 +387,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineSnapshotContent",
         description: "The data behind a VirtualMachineSnapshot; created by the controller, not by hand.",
-        group: "snapshot.kubevirt.io",
+        group: groups::SNAPSHOT,
         plural: "virtualmachinesnapshotcontents",
         short_names: &["vmsnapshotcontent", "vmsnapshotcontents"],
         categories: &["all"],
@@ -406,7 +407,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineTemplate",
         description: "A parameterized virtual machine from which users create their own.",
-        group: "template.kubevirt.io",
+        group: groups::TEMPLATE,
         plural: "virtualmachinetemplates",
         short_names: &["vmt", "vmts"],
         categories: &[],
@@ -425,7 +426,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "VirtualMachineTemplateRequest",
         description: "Request to turn an existing virtual machine into a template.",
-        group: "template.kubevirt.io",
+        group: groups::TEMPLATE,
         plural: "virtualmachinetemplaterequests",
         short_names: &["vmtr", "vmtrs"],
         categories: &[],

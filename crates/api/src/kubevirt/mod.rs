@@ -22,7 +22,7 @@ use crate::kubevirt::status::KubeVirtStatus;
 
 kind! {
     /// The KubeVirt installation of a cluster, deployed and configured by the operator.
-    KubeVirt: "kubevirt.io", "v1", "kubevirts", NamespaceResourceScope;
+    KubeVirt: KUBEVIRT, "v1", "kubevirts", NamespaceResourceScope;
     spec: KubeVirtSpec,
     status: KubeVirtStatus
 }

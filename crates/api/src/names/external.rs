@@ -2,6 +2,8 @@
 
 /// Names of Kubernetes itself.
 pub mod kubernetes {
+    /// In what is known of a user: the node that the token was given to.
+    pub const NODE_OF_TOKEN: &str = "authentication.kubernetes.io/node-name";
     /// Label: the application by name.
     pub const APP_NAME: &str = "app.kubernetes.io/name";
     /// Label: the version of the application.
@@ -60,6 +62,10 @@ pub mod autoscaler {
     pub const DESCHEDULER_PREFER_NO_EVICTION: &str = "descheduler.alpha.kubernetes.io/prefer-no-eviction";
     /// Annotation on a pod that leaves in its own time.
     pub const DESCHEDULER_REQUEST_EVICT_ONLY: &str = "descheduler.alpha.kubernetes.io/request-evict-only";
+    /// Annotation on an eviction: who asks for it.
+    pub const REQUESTED_BY: &str = "requested-by";
+    /// The descheduler, as the value of [`REQUESTED_BY`].
+    pub const DESCHEDULER: &str = "sigs.k8s.io/descheduler";
     /// Annotation on a pod that is about to leave.
     pub const DESCHEDULER_EVICTION_IN_PROGRESS: &str = "descheduler.alpha.kubernetes.io/eviction-in-progress";
 }

@@ -2,6 +2,8 @@
 
 /// Virtual machines, their instances, migrations and the installation itself.
 pub const KUBEVIRT: &str = "kubevirt.io";
+/// [`KUBEVIRT`] with the version that its objects are stored in, as an `apiVersion` says it.
+pub const KUBEVIRT_V1: &str = "kubevirt.io/v1";
 /// Actions on running machines: console, start, migrate and the like.
 pub const SUBRESOURCES: &str = "subresources.kubevirt.io";
 /// Instance types and preferences.
@@ -32,6 +34,8 @@ pub const VOLUME_SNAPSHOT: &str = "snapshot.storage.k8s.io";
 pub const MONITORING: &str = "monitoring.coreos.com";
 /// Network attachment definitions of Multus.
 pub const NETWORK_ATTACHMENT: &str = "k8s.cni.cncf.io";
+/// Evictions and disruption budgets of Kubernetes.
+pub const POLICY: &str = "policy";
 /// Security context constraints of OpenShift.
 pub const SECURITY_OPENSHIFT: &str = "security.openshift.io";
 /// Routes of OpenShift.

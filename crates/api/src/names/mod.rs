@@ -1,5 +1,6 @@
 //! The names by which KubeVirt marks and finds objects, exactly as clusters know them.
 
+pub mod accounts;
 pub mod annotations;
 pub mod conditions;
 pub mod events;

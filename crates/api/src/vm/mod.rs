@@ -15,7 +15,7 @@ use crate::vmi::VmiTemplate;
 
 kind! {
     /// A machine that keeps its definition and disks while stopped, and runs as a VirtualMachineInstance.
-    VirtualMachine: "kubevirt.io", "v1", "virtualmachines", NamespaceResourceScope;
+    VirtualMachine: KUBEVIRT, "v1", "virtualmachines", NamespaceResourceScope;
     spec: VirtualMachineSpec,
     status: VirtualMachineStatus
 }

@@ -37,7 +37,7 @@ use crate::vmi::volumes::{UtilityVolume, Volume};
 
 kind! {
     /// A running virtual machine; it ends for good once the guest stops.
-    VirtualMachineInstance: "kubevirt.io", "v1", "virtualmachineinstances", NamespaceResourceScope;
+    VirtualMachineInstance: KUBEVIRT, "v1", "virtualmachineinstances", NamespaceResourceScope;
     spec: VirtualMachineInstanceSpec,
     status: VirtualMachineInstanceStatus
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kubevirt_api::instancetype::VirtualMachineInstancetypeSpec;
 use kubevirt_api::vmi::VirtualMachineInstanceSpec;
 use kubevirt_api::vmi::cpu::Cpu;
+use kubevirt_api::vmi::disks::DiskIoThreads;
 use kubevirt_api::vmi::domain::DomainSpec;
 use kubevirt_api::vmi::memory::Memory;
 
+use crate::mutate::vmi::resources::{limit, request};
 use crate::{Path, Problems};
 
 /// Every conflict, at the VM's field.
@@ -94,7 +95,7 @@ fn memory(instancetype: &VirtualMachineInstancetypeSpec, domain: &DomainSpec) ->
 
 fn devices(instancetype: &VirtualMachineInstancetypeSpec, domain: &DomainSpec) -> [(&'static str, bool); 5] {
     let given = instancetype;
-    let pool = |threads: &Option<kubevirt_api::vmi::disks::DiskIoThreads>| {
+    let pool = |threads: &Option<DiskIoThreads>| {
         threads.as_ref().is_some_and(|threads| threads.supplemental_pool_thread_count.is_some())
     };
     [
@@ -115,15 +116,11 @@ fn lists<T>(list: &Option<Vec<T>>) -> bool {
 }
 
 fn requests(domain: &DomainSpec, resource: &str) -> bool {
-    has(domain.resources.as_ref().and_then(|resources| resources.requests.as_ref()), resource)
+    request(domain.resources.as_ref(), resource).is_some()
 }
 
 fn limits(domain: &DomainSpec, resource: &str) -> bool {
-    has(domain.resources.as_ref().and_then(|resources| resources.limits.as_ref()), resource)
-}
-
-fn has(amounts: Option<&BTreeMap<String, Quantity>>, resource: &str) -> bool {
-    amounts.is_some_and(|amounts| amounts.contains_key(resource))
+    limit(domain.resources.as_ref(), resource).is_some()
 }
 
 #[cfg(test)]

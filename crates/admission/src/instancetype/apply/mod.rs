@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 
 use kubevirt_api::instancetype::VirtualMachineInstancetypeSpec;
 use kubevirt_api::preference::VirtualMachinePreferenceSpec;
-use kubevirt_api::vmi::VirtualMachineInstanceSpec;
+use kubevirt_api::vm::VirtualMachine;
+use kubevirt_api::vmi::{VirtualMachineInstanceSpec, VmiTemplate};
 
 use super::topology::Topology;
 use crate::{Path, Problems};
@@ -39,6 +40,21 @@ pub fn apply(
         apply_preference(preference, spec, annotations);
     }
     Problems::default()
+}
+
+/// The template of a VM with both applied, or what stands against that.
+pub(super) fn template(
+    vm: &VirtualMachine,
+    instancetype: Option<&VirtualMachineInstancetypeSpec>,
+    preference: Option<&VirtualMachinePreferenceSpec>,
+) -> Result<VmiTemplate, Problems> {
+    let mut template = vm.spec.template.clone();
+    if instancetype.is_some() || preference.is_some() {
+        let spec = template.spec.get_or_insert_default();
+        let annotations = &mut template.metadata.get_or_insert_default().annotations;
+        apply(&Path::new("spec.template.spec"), instancetype, preference, spec, annotations).into_result()?;
+    }
+    Ok(template)
 }
 
 /// Applies an instance type, with its CPUs in the shape that the preference wants; nothing changes where anything

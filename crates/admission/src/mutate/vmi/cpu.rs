@@ -61,9 +61,10 @@ fn sockets_to_grow_to(cpu: &Cpu, sockets: i32, ratio: i32) -> i32 {
         return 0;
     }
     let most = i64::from(sockets) * i64::from(ratio);
-    let fitting = match most.saturating_mul(per_socket) > MOST_VCPUS {
-        true => (MOST_VCPUS / per_socket.max(1)).max(i64::from(sockets)),
-        false => most,
+    let fitting = if most.saturating_mul(per_socket) > MOST_VCPUS {
+        (MOST_VCPUS / per_socket.max(1)).max(i64::from(sockets))
+    } else {
+        most
     };
     i32::try_from(fitting).unwrap_or(i32::MAX)
 }

@@ -34,7 +34,6 @@ fn need(needed: bool, state: &mut Option<FeatureState>) -> bool {
 fn require_vmx(spec: &mut VirtualMachineInstanceSpec) {
     let features = spec.domain.cpu.get_or_insert_default().features.get_or_insert_default();
     match features.iter_mut().find(|feature| feature.name == VMX) {
-        Some(feature) if feature.policy.as_deref() == Some(REQUIRE) => {}
         Some(feature) => feature.policy = Some(REQUIRE.to_owned()),
         None => features.push(CpuFeature { name: VMX.to_owned(), policy: Some(REQUIRE.to_owned()) }),
     }

@@ -166,7 +166,7 @@ mod tests {
             (json!({ "maxGuest": "6145Mi" }), "2Gi", None),
             (json!({ "maxHotplugRatio": 2 }), "2Gi", Some("4Gi")),
             (json!({ "maxHotplugRatio": 1 }), "2Gi", Some("2Gi")),
-            (json!({ "maxHotplugRatio": 0 }), "2Gi", None),
+            (json!({ "maxHotplugRatio": 0 }), "2Gi", Some("8Gi")),
             (json!({ "maxHotplugRatio": -3 }), "2Gi", None),
         ];
         for (live, guest, expected) in cases {

@@ -1,21 +1,19 @@
 //! The marks on a new instance: who waits for its end, and what the cluster decided for it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kubevirt_api::names::annotations::{LATEST_OBSERVED_API_VERSION, STORAGE_OBSERVED_API_VERSION};
+use kubevirt_api::names::annotations::{
+    EMULATOR_THREAD_EVEN_PARITY, LATEST_OBSERVED_API_VERSION, PCI_TOPOLOGY_VERSION, QGS_SOCKET_PATH,
+    STORAGE_OBSERVED_API_VERSION,
+};
 use kubevirt_api::names::finalizers::FOREGROUND_DELETE;
+use kubevirt_api::names::values::pci_topology;
 use kubevirt_api::vmi::VirtualMachineInstance;
 
 use super::machine;
 use crate::{ClusterConfig, Gate};
 
-const PCI_TOPOLOGY_VERSION: &str = "kubevirt.io/pci-topology-version";
-const EVEN_EMULATOR_CPUS: &str = "alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity";
-const QUOTE_SOCKET: &str = "kubevirt.io/qgs-socket-path";
-
 /// The version in which objects are known and stored.
 const API_VERSION: &str = "v1";
-/// The way in which new guests have their PCI ports laid out.
-const PCI_TOPOLOGY: &str = "v3";
 
 /// Marks a new instance whose specification is complete.
 pub fn mark(config: &ClusterConfig, vmi: &mut VirtualMachineInstance) {
@@ -25,14 +23,14 @@ pub fn mark(config: &ClusterConfig, vmi: &mut VirtualMachineInstance) {
     let domain = &vmi.spec.domain;
     let annotations = &mut vmi.metadata.annotations;
     let isolated = domain.cpu.as_ref().is_some_and(|cpu| cpu.isolate_emulator_thread == Some(true));
-    let even = config.annotation(EVEN_EMULATOR_CPUS).is_some() && config.enabled(Gate::AlignCpus);
+    let even = config.annotation(EMULATOR_THREAD_EVEN_PARITY).is_some() && config.enabled(Gate::AlignCpus);
     if isolated && even {
-        annotations.get_or_insert_default().insert(EVEN_EMULATOR_CPUS.to_owned(), String::new());
+        annotations.get_or_insert_default().insert(EMULATOR_THREAD_EVEN_PARITY.to_owned(), String::new());
     }
     let is_tdx = domain.launch_security.as_ref().is_some_and(|security| security.tdx.is_some());
     let socket = config.quote_socket();
     if is_tdx && !socket.is_empty() {
-        annotations.get_or_insert_default().insert(QUOTE_SOCKET.to_owned(), socket.to_owned());
+        annotations.get_or_insert_default().insert(QGS_SOCKET_PATH.to_owned(), socket.to_owned());
     }
     add_finalizer(&mut vmi.metadata, FOREGROUND_DELETE);
 }
@@ -48,7 +46,7 @@ pub fn mark_versions(metadata: &mut ObjectMeta) {
 /// Records how PCI ports are laid out, so that a later version does not move the devices of this guest.
 pub fn mark_pci_topology(metadata: &mut ObjectMeta) {
     let annotations = metadata.annotations.get_or_insert_default();
-    annotations.entry(PCI_TOPOLOGY_VERSION.to_owned()).or_insert_with(|| PCI_TOPOLOGY.to_owned());
+    annotations.entry(PCI_TOPOLOGY_VERSION.to_owned()).or_insert_with(|| pci_topology::V3.to_owned());
 }
 
 /// Adds a finalizer that is not there yet.
@@ -103,7 +101,7 @@ mod tests {
                 "spec": { "configuration": { "developerConfiguration": { "featureGates": gates } } },
             })))
         };
-        let even = json!({ EVEN_EMULATOR_CPUS: "" });
+        let even = json!({ EMULATOR_THREAD_EVEN_PARITY: "" });
         let isolated = json!({ "spec": { "domain": { "cpu": { "isolateEmulatorThread": true } } } });
         for (case, config, patch, expected) in [
             ("all", config(json!(["AlignCPUs"]), even.clone()), &isolated, true),
@@ -111,7 +109,11 @@ mod tests {
             ("no annotation", config(json!(["AlignCPUs"]), json!({})), &isolated, false),
             ("not isolated", config(json!(["AlignCPUs"]), even.clone()), &json!({}), false),
         ] {
-            assert_eq!(annotations(&config, patch).get(EVEN_EMULATOR_CPUS).is_some(), expected, "{case}");
+            assert_eq!(
+                annotations(&config, patch).get(EMULATOR_THREAD_EVEN_PARITY).is_some(),
+                expected,
+                "{case}"
+            );
         }
     }
 
@@ -129,7 +131,7 @@ mod tests {
             (ClusterConfig::default(), &json!({}), Value::Null),
         ];
         for (config, patch, expected) in cases {
-            assert_eq!(annotations(&config, patch)[QUOTE_SOCKET], expected, "{patch}");
+            assert_eq!(annotations(&config, patch)[QGS_SOCKET_PATH], expected, "{patch}");
         }
     }
 

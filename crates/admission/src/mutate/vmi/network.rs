@@ -21,7 +21,7 @@ pub fn add_default(config: &ClusterConfig, spec: &mut VirtualMachineInstanceSpec
     match config.default_network_interface() {
         "bridge" if !config.bridge_on_pod_network() => {
             problems.invalid(
-                &Path::new(""),
+                &Path::WHOLE,
                 "the cluster's default interface is a bridge, which it does not permit on the pod network: \
                  list an interface with masquerade, or set network.defaultNetworkInterface of KubeVirt",
             );
@@ -31,7 +31,7 @@ pub fn add_default(config: &ClusterConfig, spec: &mut VirtualMachineInstanceSpec
         "masquerade" => interface.masquerade = Some(InterfaceMasquerade {}),
         other => {
             problems.invalid(
-                &Path::new(""),
+                &Path::WHOLE,
                 format!(
                     "the cluster's default interface {other:?} cannot be used: list an interface with \
                      masquerade, or set network.defaultNetworkInterface of KubeVirt to bridge or masquerade"

@@ -3,8 +3,7 @@
 use kubevirt_api::duration::Duration;
 use kubevirt_api::kubevirt::install::{CertConfig, SelfSignConfiguration};
 
-use super::WHOLE;
-use crate::Problems;
+use crate::{Path, Problems};
 
 const NANOS_PER_HOUR: i128 = 3_600_000_000_000;
 /// How long an authority lasts where nothing is set.
@@ -22,7 +21,7 @@ pub fn check(certificates: &SelfSignConfiguration, problems: &mut Problems) {
     if old_way.iter().any(|set| set.is_some()) && (certificates.ca.is_some() || certificates.server.is_some())
     {
         problems.not_supported(
-            &WHOLE,
+            &Path::WHOLE,
             "caRotateInterval, certRotateInterval and caOverlapInterval are deprecated and exclude ca and server",
         );
     }
@@ -35,7 +34,7 @@ pub fn check(certificates: &SelfSignConfiguration, problems: &mut Problems) {
             malformed = true;
             let text = &duration.0;
             problems.invalid(
-                &WHOLE,
+                &Path::WHOLE,
                 format!("{text:?} in spec.certificateRotateStrategy is no duration such as 24h"),
             );
         }
@@ -62,7 +61,7 @@ pub fn check(certificates: &SelfSignConfiguration, problems: &mut Problems) {
         ),
     ];
     for (_, text) in table.iter().filter(|(holds, _)| *holds) {
-        problems.invalid(&WHOLE, format!("in spec.certificateRotateStrategy.selfSigned, {text}"));
+        problems.invalid(&Path::WHOLE, format!("in spec.certificateRotateStrategy.selfSigned, {text}"));
     }
 }
 

@@ -4,7 +4,7 @@ use kubevirt_api::kubevirt::configuration::{
     DeveloperConfiguration, KubeVirtConfiguration, RoleAggregationStrategy, SeccompConfiguration,
 };
 
-use super::{WHOLE, tls};
+use super::tls;
 use crate::{Gate, Path, Problems};
 
 /// Checks the settings; some only where they have changed, so that an installation from before can live on.
@@ -45,11 +45,11 @@ pub fn gates_changed(new: &KubeVirtConfiguration, old: &KubeVirtConfiguration) -
 fn check_overhead_ratio(text: &str, problems: &mut Problems) {
     match text.parse::<f64>().ok().filter(|ratio| ratio.is_finite()) {
         None => problems.not_supported(
-            &WHOLE,
+            &Path::WHOLE,
             format!("spec.configuration.additionalGuestMemoryOverheadRatio {text:?} is not a decimal number"),
         ),
         Some(ratio) if ratio < 1.0 => problems.not_supported(
-            &WHOLE,
+            &Path::WHOLE,
             format!("spec.configuration.additionalGuestMemoryOverheadRatio {text:?} is less than 1.0"),
         ),
         Some(_) => {}

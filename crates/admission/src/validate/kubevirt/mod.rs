@@ -13,9 +13,6 @@ use serde::de::IgnoredAny;
 
 use crate::{Context, Path, Problems};
 
-/// What is about an installation as a whole has no field.
-const WHOLE: Path<'_> = Path::new("");
-
 /// Everything that is wrong with an installation: there is only one, and its settings must be usable.
 pub fn check(cx: &Context<'_>, new: &KubeVirt, old: Option<&KubeVirt>) -> Problems {
     let mut problems = Problems::default();
@@ -47,7 +44,7 @@ pub fn check_delete(cx: &Context<'_>, kubevirt: &KubeVirt) -> Problems {
         .collect();
     if !left.is_empty() {
         problems.forbidden(
-            &WHOLE,
+            &Path::WHOLE,
             format!(
                 "there are still {}; delete them or change spec.uninstallStrategy first",
                 left.join(", ")
@@ -61,7 +58,7 @@ fn check_only(cx: &Context<'_>, problems: &mut Problems) {
     if let Some(other) = cx.objects.kubevirts("").first() {
         let name = other.metadata.name.as_deref().unwrap_or_default();
         let namespace = other.metadata.namespace.as_deref().unwrap_or_default();
-        problems.forbidden(&WHOLE, format!("KubeVirt is installed already, as {namespace}/{name}"));
+        problems.forbidden(&Path::WHOLE, format!("KubeVirt is installed already, as {namespace}/{name}"));
     }
 }
 
@@ -84,12 +81,13 @@ fn check_change(new: &KubeVirtSpec, old: &KubeVirtSpec, problems: &mut Problems)
         if let Some(new) = new.filter(|new| Some(new) != old.as_ref())
             && let Some(problem) = placement::problem(&new)
         {
-            problems.invalid(&WHOLE, format!("spec.{name}.nodePlacement cannot be used: {problem}"));
+            problems.invalid(&Path::WHOLE, format!("spec.{name}.nodePlacement cannot be used: {problem}"));
         }
     }
     match new.infra.as_ref().and_then(|infra| infra.replicas) {
         Some(0) => {
-            problems.invalid(&WHOLE, "spec.infra.replicas is 0, but the control plane needs at least 1");
+            problems
+                .invalid(&Path::WHOLE, "spec.infra.replicas is 0, but the control plane needs at least 1");
         }
         Some(replicas) if !(0..=255).contains(&replicas) => {
             problems.invalid(
@@ -107,7 +105,7 @@ fn check_patches(spec: &KubeVirtSpec, problems: &mut Problems) {
         if let Err(error) = serde_json::from_str::<IgnoredAny>(&patch.patch) {
             let (kind, name) = (&patch.resource_type, &patch.resource_name);
             problems.not_supported(
-                &WHOLE,
+                &Path::WHOLE,
                 format!("the patch for {kind} {name} in spec.customizeComponents is not JSON: {error}"),
             );
         }

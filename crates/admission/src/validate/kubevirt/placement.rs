@@ -1,125 +1,53 @@
 //! Whether pods with a placement could be made at all: node selectors, affinities and tolerations.
 
-use k8s_openapi::api::core::v1::{
-    Affinity, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm, Toleration,
-};
+use k8s_openapi::api::core::v1::Toleration;
 use kubevirt_api::kubevirt::install::NodePlacement;
 
+use crate::validate::vmi_spec::domain::placement::affinity;
 use crate::validate::{labels, names};
-
-type Outcome = Result<(), String>;
+use crate::{Path, Problems};
 
 /// The first reason why no pod could be placed so, if there is one.
 pub fn problem(placement: &NodePlacement) -> Option<String> {
-    check(placement).err()
-}
-
-fn check(placement: &NodePlacement) -> Outcome {
-    for (name, value) in placement.node_selector.iter().flatten() {
-        check_label(name, Some(value))?;
+    let mut problems = Problems::default();
+    let selector = Path::new("nodeSelector");
+    for (key, value) in placement.node_selector.iter().flatten() {
+        labels::check_key(&selector, key, &mut problems);
+        labels::check_value(&selector, value, &mut problems);
     }
-    placement.tolerations.iter().flatten().try_for_each(check_toleration)?;
-    placement.affinity.as_ref().map_or(Ok(()), check_affinity)
+    let tolerations = Path::new("tolerations");
+    for (index, toleration) in placement.tolerations.iter().flatten().enumerate() {
+        if let Some(problem) = toleration_problem(toleration) {
+            problems.invalid(&tolerations.index(index), problem);
+        }
+    }
+    if let Some(affinity) = &placement.affinity {
+        affinity::check(&Path::new("affinity"), affinity, &mut problems);
+    }
+    problems.iter().next().map(ToString::to_string)
 }
 
-fn require(holds: bool, problem: impl FnOnce() -> String) -> Outcome {
-    if holds { Ok(()) } else { Err(problem()) }
-}
-
-fn check_label(name: &str, value: Option<&str>) -> Outcome {
-    require(names::is_label_key(name), || format!("{name:?} is not the name of a label"))?;
-    require(value.is_none_or(names::is_label_value), || format!("{value:?} is not the value of a label"))
-}
-
-fn check_toleration(toleration: &Toleration) -> Outcome {
+fn toleration_problem(toleration: &Toleration) -> Option<String> {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     let (key, value) = (text(&toleration.key), text(&toleration.value));
     let (operator, effect) = (text(&toleration.operator), text(&toleration.effect));
-    require(key.is_empty() || names::is_label_key(&key), || format!("{key:?} is not the key of a taint"))?;
+    if !key.is_empty() && !names::is_label_key(&key) {
+        return Some(format!("{key:?} is not the key of a taint"));
+    }
     match operator.as_str() {
-        "Exists" => require(value.is_empty(), || "a toleration with Exists takes no value".into())?,
-        "" | "Equal" => {
-            require(!key.is_empty(), || "a toleration without a key must have the operator Exists".into())?;
-            require(names::is_label_value(&value), || format!("{value:?} is not the value of a taint"))?;
+        "Exists" if !value.is_empty() => return Some("Exists takes no value".into()),
+        "" | "Equal" if key.is_empty() => return Some("without a key the operator must be Exists".into()),
+        "" | "Equal" if !names::is_label_value(&value) => {
+            return Some(format!("{value:?} is not the value of a taint"));
         }
-        other => return Err(format!("{other:?} is not an operator of tolerations; use Equal or Exists")),
+        "Exists" | "" | "Equal" => {}
+        other => return Some(format!("{other:?} is not an operator of tolerations; use Equal or Exists")),
     }
-    let known = ["", "NoSchedule", "PreferNoSchedule", "NoExecute"];
-    require(known.contains(&effect.as_str()), || format!("{effect:?} is not an effect of taints"))?;
+    if !["", "NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&effect.as_str()) {
+        return Some(format!("{effect:?} is not an effect of taints"));
+    }
     let timed = toleration.toleration_seconds.is_some();
-    require(!timed || effect == "NoExecute", || "tolerationSeconds needs the effect NoExecute".into())
-}
-
-fn check_affinity(affinity: &Affinity) -> Outcome {
-    if let Some(nodes) = &affinity.node_affinity {
-        if let Some(required) = &nodes.required_during_scheduling_ignored_during_execution {
-            require(!required.node_selector_terms.is_empty(), || {
-                "a required node affinity needs a term".into()
-            })?;
-            required.node_selector_terms.iter().try_for_each(check_term)?;
-        }
-        for preferred in nodes.preferred_during_scheduling_ignored_during_execution.iter().flatten() {
-            check_weight(preferred.weight)?;
-            check_term(&preferred.preference)?;
-        }
-    }
-    let near = affinity.pod_affinity.as_ref().map(|pods| {
-        (
-            &pods.required_during_scheduling_ignored_during_execution,
-            &pods.preferred_during_scheduling_ignored_during_execution,
-        )
-    });
-    let apart = affinity.pod_anti_affinity.as_ref().map(|pods| {
-        (
-            &pods.required_during_scheduling_ignored_during_execution,
-            &pods.preferred_during_scheduling_ignored_during_execution,
-        )
-    });
-    for (required, preferred) in near.into_iter().chain(apart) {
-        required.iter().flatten().try_for_each(check_pod_term)?;
-        for term in preferred.iter().flatten() {
-            check_weight(term.weight)?;
-            check_pod_term(&term.pod_affinity_term)?;
-        }
-    }
-    Ok(())
-}
-
-fn check_weight(weight: i32) -> Outcome {
-    require((1..=100).contains(&weight), || format!("the weight {weight} is not from 1 to 100"))
-}
-
-fn check_term(term: &NodeSelectorTerm) -> Outcome {
-    term.match_expressions.iter().flatten().try_for_each(check_requirement)?;
-    for field in term.match_fields.iter().flatten() {
-        let known = field.key == "metadata.name" && ["In", "NotIn"].contains(&field.operator.as_str());
-        let one = field.values.as_ref().is_some_and(|values| values.len() == 1);
-        require(known && one, || {
-            "matchFields takes only metadata.name with In or NotIn and one value".into()
-        })?;
-    }
-    Ok(())
-}
-
-fn check_requirement(wanted: &NodeSelectorRequirement) -> Outcome {
-    let (key, operator) = (&wanted.key, wanted.operator.as_str());
-    let values = wanted.values.as_deref().unwrap_or_default();
-    check_label(key, None)?;
-    match operator {
-        "In" | "NotIn" => require(!values.is_empty(), || format!("{operator} for {key:?} needs values")),
-        "Exists" | "DoesNotExist" => {
-            require(values.is_empty(), || format!("{operator} for {key:?} takes no values"))
-        }
-        "Gt" | "Lt" => require(values.len() == 1, || format!("{operator} for {key:?} takes one value")),
-        other => Err(format!("{other:?} is not an operator of node selectors")),
-    }
-}
-
-fn check_pod_term(term: &PodAffinityTerm) -> Outcome {
-    require(!term.topology_key.is_empty(), || "a pod affinity needs a topologyKey".into())?;
-    check_label(&term.topology_key, None)?;
-    let selectors = [&term.label_selector, &term.namespace_selector];
-    selectors.into_iter().flatten().try_for_each(|selector| labels::problem(selector).map_or(Ok(()), Err))
+    (timed && effect != "NoExecute").then(|| "tolerationSeconds needs the effect NoExecute".into())
 }
 
 #[cfg(test)]

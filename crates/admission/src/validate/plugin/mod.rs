@@ -10,7 +10,7 @@ use crate::{Context, Gate, Path, Problems};
 pub fn check(cx: &Context<'_>, new: &Plugin, old: Option<&Plugin>) -> Problems {
     let mut problems = Problems::default();
     if old.is_none() && !cx.config.enabled(Gate::Plugins) {
-        problems.forbidden(&Path::new(""), format!("plugins need the feature gate {}", Gate::Plugins.name()));
+        problems.forbidden(&Path::WHOLE, format!("plugins need the feature gate {}", Gate::Plugins.name()));
     }
     check_expressions(&new.spec, &mut problems);
     check_sockets(&new.spec, &mut problems);

@@ -3,6 +3,7 @@
 mod patches;
 
 use k8s_openapi::api::core::v1::TypedLocalObjectReference;
+use kubevirt_api::names::groups;
 use kubevirt_api::restore::{VirtualMachineRestore, VirtualMachineRestoreSpec, VolumeRestorePolicy};
 use kubevirt_api::snapshot::{VirtualMachineSnapshot, VolumeOwnershipPolicy};
 use kubevirt_api::vmi::VirtualMachineInstanceSpec;
@@ -21,7 +22,7 @@ pub fn check(cx: &Context<'_>, new: &VirtualMachineRestore, old: Option<&Virtual
     }
     if !cx.config.enabled(Gate::Snapshot) {
         let gate = Gate::Snapshot.name();
-        problems.forbidden(&Path::new(""), format!("restores need the feature gate {gate}"));
+        problems.forbidden(&Path::WHOLE, format!("restores need the feature gate {gate}"));
     }
     if is_vm(&new.spec.target, &mut problems) {
         check_target(cx, new, &mut problems);
@@ -42,15 +43,18 @@ pub fn check(cx: &Context<'_>, new: &VirtualMachineRestore, old: Option<&Virtual
 fn is_vm(target: &TypedLocalObjectReference, problems: &mut Problems) -> bool {
     let path = Path::new("spec.target");
     match target.api_group.as_deref() {
-        None => problems.not_found(&path.at("apiGroup"), "the group is missing: it is kubevirt.io"),
-        Some("kubevirt.io") if target.kind == "VirtualMachine" => return true,
-        Some("kubevirt.io") => {
+        None => problems
+            .not_found(&path.at("apiGroup"), format!("the group is missing: it is {}", groups::KUBEVIRT)),
+        Some(groups::KUBEVIRT) if target.kind == "VirtualMachine" => return true,
+        Some(groups::KUBEVIRT) => {
             let message = format!("{:?} cannot be restored: only VirtualMachine can", target.kind);
             problems.invalid(&path.at("kind"), message);
         }
         Some(other) => {
-            problems
-                .invalid(&path.at("apiGroup"), format!("{other:?} cannot be restored: only kubevirt.io can"));
+            problems.invalid(
+                &path.at("apiGroup"),
+                format!("{other:?} cannot be restored: only {} can", groups::KUBEVIRT),
+            );
         }
     }
     false
@@ -75,7 +79,7 @@ fn check_target(cx: &Context<'_>, restore: &VirtualMachineRestore, problems: &mu
         return;
     }
     match snapshotted_spec(cx, namespace, &snapshot) {
-        Err(why) => problems.invalid(&Path::new(""), why),
+        Err(why) => problems.invalid(&Path::WHOLE, why),
         Ok(spec) if spec.as_ref().is_some_and(keeps_state) => {
             let message =
                 "the VM of the snapshot has a persistent TPM or EFI, which only itself can be restored to";

@@ -3,22 +3,23 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kubevirt_api::names::{annotations, labels};
 
 use crate::{Context, Gate, Path, Problems};
 
 /// Labels by which our own components find their objects; not for users.
 const OWN_LABELS: [&str; 6] = [
-    "kubevirt.io/created-by",
-    "kubevirt.io/migrationJobUID",
-    "kubevirt.io/nodeName",
-    "kubevirt.io/migrationTargetNodeName",
-    "kubevirt.io/schedulable",
-    "kubevirt.io/install-strategy",
+    labels::CREATED_BY,
+    labels::MIGRATION_JOB_UID,
+    labels::NODE_NAME,
+    labels::MIGRATION_TARGET_NODE_NAME,
+    labels::NODE_SCHEDULABLE,
+    labels::INSTALL_STRATEGY,
 ];
 
 /// Annotations that need a feature gate.
 const GATED_ANNOTATIONS: [(&str, Gate); 2] =
-    [("kubevirt.io/ignitiondata", Gate::Ignition), ("hooks.kubevirt.io/hookSidecars", Gate::Sidecar)];
+    [(annotations::IGNITION_DATA, Gate::Ignition), (annotations::HOOK_SIDECARS, Gate::Sidecar)];
 
 /// Everything that is wrong with the metadata, at `path`, of an instance or of the template of one.
 pub fn check(cx: &Context<'_>, path: &Path<'_>, metadata: &ObjectMeta, problems: &mut Problems) {
@@ -27,9 +28,9 @@ pub fn check(cx: &Context<'_>, path: &Path<'_>, metadata: &ObjectMeta, problems:
     {
         problems.not_supported(&path.at("labels"), format!("the label {label} is not for users; remove it"));
     }
-    let annotations = metadata.annotations.as_ref();
+    let own = metadata.annotations.as_ref();
     for (name, gate) in GATED_ANNOTATIONS {
-        let given = annotations.and_then(|all| all.get(name)).is_some_and(|value| !value.is_empty());
+        let given = own.and_then(|all| all.get(name)).is_some_and(|value| !value.is_empty());
         if given && !cx.config.enabled(gate) {
             let message = format!("{name} needs the feature gate {}, which is off", gate.name());
             problems.invalid(&path.at("annotations"), message);

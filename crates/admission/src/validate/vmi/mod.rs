@@ -2,7 +2,6 @@
 
 pub mod metadata;
 mod node_restriction;
-mod same_spec;
 mod update;
 
 use kubevirt_api::vmi::VirtualMachineInstance;
@@ -34,7 +33,7 @@ fn check_new(cx: &Context<'_>, vmi: &VirtualMachineInstance) -> Problems {
     hyperv::check(&spec, &vmi.spec, &mut problems);
     architecture::check(&spec, &vmi.spec, &mut problems);
     mapping::check_volumes(&spec, &vmi.spec, &mut problems);
-    network::check_creation(&spec, &vmi.spec, &mut problems);
+    network::check_creation(&spec, &spec, &vmi.spec, &mut problems);
     problems
 }
 
@@ -43,7 +42,7 @@ mod tests {
     use kubevirt_api::vmi::VirtualMachineInstance;
     use serde_json::{Value, json};
 
-    use crate::testing::{World, assert_fields, patched, read};
+    use crate::testing::{World, assert_fields, read};
 
     /// An instance that nothing is wrong with.
     pub(super) fn base() -> Value {
@@ -76,7 +75,7 @@ mod tests {
                 { "pciVendorSelector": "10DE:2342", "resourceName": "example.com/grace" },
             ] },
         }));
-        for (name, patch, expected) in [
+        let cases = [
             ("nothing wrong", json!({}), &[][..]),
             ("specification", json!({ "spec": { "hostname": "Web" } }), &["spec.hostname"]),
             (
@@ -86,6 +85,13 @@ mod tests {
             ),
             ("no memory", json!({ "spec": { "domain": { "memory": null, "resources": null } } }), &[""]),
             ("architecture", json!({ "spec": { "architecture": "vax" } }), &["spec.architecture"]),
+            (
+                "a binding that is gone",
+                json!({ "spec": { "domain": { "devices": {
+                    "interfaces": [{ "name": "default", "slirp": {} }],
+                } } } }),
+                &["spec.domain.devices.interfaces[0].slirp"],
+            ),
             (
                 "enlightenments",
                 json!({ "spec": { "domain": { "features": { "hyperv": {}, "hypervPassthrough": {} } } } }),
@@ -99,10 +105,8 @@ mod tests {
                     "metadata.annotations[kubevirt.io/disablePCIHole64]",
                 ],
             ),
-        ] {
-            let vmi: VirtualMachineInstance = read(patched(&base(), &patch));
-            assert_fields(name, &world.run(|cx| super::check(cx, &vmi, None)), expected);
-        }
+        ];
+        world.assert_new(super::check, &base(), &cases);
     }
 
     #[test]

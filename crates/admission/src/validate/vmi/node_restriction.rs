@@ -1,13 +1,10 @@
 //! What runs on a node changes only the instances of that node.
 
+use kubevirt_api::names::accounts;
+use kubevirt_api::names::external::kubernetes::NODE_OF_TOKEN;
 use kubevirt_api::vmi::VirtualMachineInstance;
 
 use crate::{Context, Gate, Path, Problems};
-
-/// Where a token says which node it was given to.
-const NODE_OF_TOKEN: &str = "authentication.kubernetes.io/node-name";
-/// How the user name of the component on nodes ends.
-const HANDLER: &str = "kubevirt-handler";
 
 /// Everything that is wrong.
 pub(super) fn check(
@@ -16,14 +13,11 @@ pub(super) fn check(
     old: &VirtualMachineInstance,
     problems: &mut Problems,
 ) {
-    let user = &cx.request.user;
-    let by_handler = cx.by_own_component() && user.name.ends_with(HANDLER);
-    if !by_handler || !cx.config.enabled(Gate::NodeRestriction) {
+    if !cx.by_account(accounts::HANDLER) || !cx.config.enabled(Gate::NodeRestriction) {
         return;
     }
-    let whole = Path::new("");
-    let Some(node) = user.extra.get(NODE_OF_TOKEN).and_then(|values| values.first()) else {
-        problems.invalid(&whole, "the token of virt-handler does not say on which node it is");
+    let Some(node) = cx.request.user.extra.get(NODE_OF_TOKEN).and_then(|values| values.first()) else {
+        problems.invalid(&Path::WHOLE, "the token of virt-handler does not say on which node it is");
         return;
     };
     let source = old.status.as_ref().and_then(|status| status.node_name.as_deref()).unwrap_or_default();
@@ -31,9 +25,9 @@ pub(super) fn check(
     if node != source && (target.is_empty() || node != target) {
         let message =
             format!("virt-handler of node {node} does not own this instance, which is on {source:?}");
-        problems.invalid(&whole, message);
+        problems.invalid(&Path::WHOLE, message);
     } else if target.is_empty() && !self::target(new).is_empty() {
-        problems.invalid(&whole, "virt-handler does not choose where an instance migrates to");
+        problems.invalid(&Path::WHOLE, "virt-handler does not choose where an instance migrates to");
     }
 }
 
@@ -49,7 +43,6 @@ mod tests {
     use serde_json::json;
 
     use super::super::tests::base;
-    use super::NODE_OF_TOKEN;
     use crate::testing::{World, assert_fields, patched, read};
 
     #[test]
@@ -62,7 +55,8 @@ mod tests {
         };
         let handler = |node: Option<&str>| {
             let mut world = World::default().updating().by("system:serviceaccount:kubevirt:kubevirt-handler");
-            let extra = node.map(|node| (NODE_OF_TOKEN.to_owned(), vec![node.to_owned()]));
+            let extra =
+                node.map(|node| ("authentication.kubernetes.io/node-name".to_owned(), vec![node.to_owned()]));
             world.request.user.extra = extra.into_iter().collect();
             world
         };

@@ -3,8 +3,8 @@
 use kubevirt_api::quantity::QuantityExt;
 use kubevirt_api::vmi::{VirtualMachineInstance, VirtualMachineInstanceSpec};
 
-use super::same_spec::same;
 use super::{metadata, node_restriction};
+use crate::validate::same::same;
 use crate::validate::vmi_spec::storage::{hotplug, utility_volumes};
 use crate::{Context, Path, Problems};
 
@@ -15,7 +15,6 @@ pub(super) fn check(
     old: &VirtualMachineInstance,
 ) -> Problems {
     let mut problems = Problems::default();
-    let whole = Path::new("");
     node_restriction::check(cx, new, old, &mut problems);
     let own = cx.by_own_component();
     if !same(&new.spec, &old.spec) {
@@ -27,7 +26,7 @@ pub(super) fn check(
         } else {
             let message =
                 "the specification of a running instance is not changed here; change its VirtualMachine";
-            problems.not_supported(&whole, message);
+            problems.not_supported(&Path::WHOLE, message);
         }
     }
     let labels = |vmi: &VirtualMachineInstance| {
@@ -35,7 +34,7 @@ pub(super) fn check(
         all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect::<Vec<_>>()
     };
     if !own && labels(new) != labels(old) {
-        problems.not_supported(&whole, "the labels of KubeVirt's components are not changed by users");
+        problems.not_supported(&Path::WHOLE, "the labels of KubeVirt's components are not changed by users");
     }
     problems
 }
@@ -46,7 +45,7 @@ fn check_grown(new: &VirtualMachineInstanceSpec, old: &VirtualMachineInstanceSpe
         spec.domain.cpu.as_ref().and_then(|cpu| cpu.max_sockets).unwrap_or_default()
     };
     if sockets(new) != sockets(old) {
-        problems.invalid(&Path::new(""), "cpu.maxSockets cannot change while the guest runs");
+        problems.invalid(&Path::WHOLE, "cpu.maxSockets cannot change while the guest runs");
     }
     let memory = |spec: &VirtualMachineInstanceSpec| {
         let memory = spec.domain.memory.as_ref()?;
@@ -55,7 +54,7 @@ fn check_grown(new: &VirtualMachineInstanceSpec, old: &VirtualMachineInstanceSpe
     if let (Some(new), Some(old)) = (memory(new), memory(old))
         && new != old
     {
-        problems.invalid(&Path::new(""), "memory.maxGuest cannot change while the guest runs");
+        problems.invalid(&Path::WHOLE, "memory.maxGuest cannot change while the guest runs");
     }
 }
 

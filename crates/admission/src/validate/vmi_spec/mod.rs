@@ -1,6 +1,7 @@
 //! The specification of an instance, as instances, virtual machines, replica sets and pools hold it.
 
 pub mod domain;
+mod image_path;
 pub mod network;
 pub mod storage;
 

@@ -4,14 +4,13 @@ mod merge;
 
 use std::sync::Arc;
 
+use kubevirt_api::names::annotations::{PRESET_EXCLUDE, PRESET_PREFIX};
+use kubevirt_api::names::groups;
 use kubevirt_api::preset::VirtualMachineInstancePreset;
 use kubevirt_api::vmi::VirtualMachineInstance;
 
 use crate::validate::labels;
 use crate::{Context, Path, Problems};
-
-const EXCLUDE: &str = "virtualmachineinstancepresets.admission.kubevirt.io/exclude";
-const APPLIED: &str = "virtualmachinepreset.kubevirt.io/";
 
 /// Lays the presets that match an instance under it, unless they contradict each other.
 pub fn apply(cx: &Context<'_>, vmi: &mut VirtualMachineInstance) -> Problems {
@@ -19,8 +18,8 @@ pub fn apply(cx: &Context<'_>, vmi: &mut VirtualMachineInstance) -> Problems {
     for preset in matching(cx, vmi, &mut problems) {
         let Some(domain) = &preset.spec.domain else { continue };
         if merge::fill(domain, &mut vmi.spec.domain) {
-            let mark = format!("{APPLIED}{}", preset.metadata.name.as_deref().unwrap_or_default());
-            vmi.metadata.annotations.get_or_insert_default().insert(mark, "kubevirt.io/v1".to_owned());
+            let mark = format!("{PRESET_PREFIX}{}", preset.metadata.name.as_deref().unwrap_or_default());
+            vmi.metadata.annotations.get_or_insert_default().insert(mark, groups::KUBEVIRT_V1.to_owned());
         }
     }
     let mut annotations = vmi.metadata.annotations.iter().flatten();
@@ -35,7 +34,7 @@ fn matching(
     vmi: &VirtualMachineInstance,
     problems: &mut Problems,
 ) -> Vec<Arc<VirtualMachineInstancePreset>> {
-    let excluded = vmi.metadata.annotations.as_ref().and_then(|annotations| annotations.get(EXCLUDE));
+    let excluded = vmi.metadata.annotations.as_ref().and_then(|annotations| annotations.get(PRESET_EXCLUDE));
     let namespace = vmi.metadata.namespace.as_deref().unwrap_or(&cx.request.namespace);
     if excluded.is_some_and(|value| value == "true") || namespace.is_empty() {
         return Vec::new();
@@ -46,7 +45,7 @@ fn matching(
             Ok(true) => matching.push(preset),
             Ok(false) => {}
             Err(reason) => problems.invalid(
-                &Path::new(""),
+                &Path::WHOLE,
                 format!(
                     "preset {:?} cannot be used: {reason}",
                     preset.metadata.name.as_deref().unwrap_or_default()
@@ -59,7 +58,7 @@ fn matching(
         return matching;
     }
     for conflict in conflicts {
-        problems.invalid(&Path::new(""), conflict);
+        problems.invalid(&Path::WHOLE, conflict);
     }
     Vec::new()
 }
@@ -111,7 +110,7 @@ mod tests {
         let cpu = json!({ "cpu": { "cores": 2 } });
         let elsewhere =
             patched(&preset("p", linux(), cpu.clone()), &json!({ "metadata": { "namespace": "other" } }));
-        let excluded = json!({ "metadata": { "annotations": { EXCLUDE: "true" } } });
+        let excluded = json!({ "metadata": { "annotations": { "virtualmachineinstancepresets.admission.kubevirt.io/exclude": "true" } } });
         let own = json!({ "spec": { "domain": { "cpu": { "cores": 1 } } } });
         for (case, preset, patch) in [
             ("selector", preset("p", other, cpu.clone()), &json!({})),

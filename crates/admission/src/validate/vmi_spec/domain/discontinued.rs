@@ -18,7 +18,7 @@ pub fn check(cx: &Context<'_>, spec: &VirtualMachineInstanceSpec, problems: &mut
         // A gate that is gone is on only where it is listed.
         if used && cx.config.enabled(gate) {
             let message = format!("the {} binding is gone since v1.3; {instead}", gate.name());
-            problems.not_supported(&Path::new(""), message);
+            problems.not_supported(&Path::WHOLE, message);
         }
     }
 }

@@ -5,6 +5,7 @@ use kubevirt_api::vmi::features::Features;
 use kubevirt_api::vmi::firmware::{Acpi, Firmware, KernelBoot};
 use kubevirt_api::vmi::volumes::Volume;
 
+use crate::validate::vmi_spec::image_path;
 use crate::{Path, Problems};
 
 /// Everything that is wrong.
@@ -64,17 +65,10 @@ fn check_kernel(field: &Path<'_>, kernel: &KernelBoot, problems: &mut Problems) 
         problems.required(&field, "set kernelPath, initrdPath or both");
     }
     for (name, file) in [("kernelPath", kernel), ("initrdPath", initrd)] {
-        if !file.is_empty() && !is_plain_absolute_path(file) {
-            let message = format!("{file:?} is not the absolute path of a file without '.', '..' and '//'");
-            problems.invalid(&field.at(name), message);
+        if !file.is_empty() {
+            image_path::check(&field.at(name), file, problems);
         }
     }
-}
-
-/// Whether a path starts at the root, names something below it, and takes no detours.
-fn is_plain_absolute_path(path: &str) -> bool {
-    let below = path.strip_prefix('/').map(|below| below.strip_suffix('/').unwrap_or(below));
-    below.is_some_and(|below| below.split('/').all(|part| !matches!(part, "" | "." | "..")))
 }
 
 fn check_acpi(field: &Path<'_>, acpi: &Acpi, volumes: &[Volume], problems: &mut Problems) {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use kubevirt_api::kubevirt::devices::PermittedHostDevices;
+use kubevirt_api::names::annotations::{DISABLE_PCI_HOLE_64, PLACE_PCI_DEVICES_ON_ROOT_COMPLEX};
 use kubevirt_api::vmi::VirtualMachineInstanceSpec;
 
 use super::architecture_of;
@@ -10,8 +11,6 @@ use crate::{Context, Gate, Path, Problems};
 
 const NVIDIA: &str = "10DE";
 const GRACE_GPUS: [&str; 3] = ["2342", "2348", "2941"];
-const PCI_DEVICES_ON_ROOT: &str = "kubevirt.io/placePCIDevicesOnRootComplex";
-const NO_PCI_HOLE: &str = "kubevirt.io/disablePCIHole64";
 
 /// What a PCI vendor selector such as `10DE:2342` stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -146,7 +145,8 @@ pub fn check_annotations(
 ) {
     let is_set =
         |name: &&str| annotations.and_then(|all| all.get(*name)).is_some_and(|value| value == "true");
-    let mut set = [PCI_DEVICES_ON_ROOT, NO_PCI_HOLE].into_iter().filter(is_set).peekable();
+    let mut set =
+        [PLACE_PCI_DEVICES_ON_ROOT_COMPLEX, DISABLE_PCI_HOLE_64].into_iter().filter(is_set).peekable();
     if set.peek().is_none() {
         return;
     }

@@ -1,7 +1,7 @@
 //! Confidential guests: one technology, its feature gate, and what it does not work with.
 
-use kubevirt_api::vmi::VirtualMachineInstanceSpec;
 use kubevirt_api::vmi::launch_security::LaunchSecurity;
+use kubevirt_api::vmi::{StartStrategy, VirtualMachineInstanceSpec};
 
 use super::firmware::smm_is_on;
 use crate::{Context, Gate, Path, Problems};
@@ -78,7 +78,7 @@ fn check_amd64(
     }
     check_firmware(&field, spec, technology, problems);
     let attested = security.sev.as_ref().is_some_and(|sev| sev.attestation.is_some());
-    let paused = spec.start_strategy.as_ref().is_some_and(|strategy| strategy.as_str() == "Paused");
+    let paused = spec.start_strategy == Some(StartStrategy::Paused);
     if attested && !paused {
         problems.invalid(&field, "attestation needs a guest that waits for it; set startStrategy to Paused");
     }

@@ -75,7 +75,7 @@ pub fn check_given(path: &Path<'_>, spec: &VirtualMachineInstanceSpec, problems:
             "no memory is asked for; set {path}.domain.memory.guest, {path}.domain.memory.hugepages.pageSize \
              or {path}.domain.resources.requests.memory"
         );
-        problems.required(&Path::new(""), message);
+        problems.required(&Path::WHOLE, message);
     }
 }
 

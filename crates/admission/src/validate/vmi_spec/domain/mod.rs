@@ -18,7 +18,7 @@ mod launch_security;
 mod lifecycle;
 mod machine;
 pub mod memory;
-mod placement;
+pub(crate) mod placement;
 mod probes;
 mod resources;
 
@@ -62,11 +62,8 @@ pub(crate) mod testing {
     use kubevirt_api::vmi::VirtualMachineInstanceSpec;
     use serde_json::{Value, json};
 
-    use crate::testing::{World, assert_fields, patched, read};
+    use crate::testing::{Case, World, assert_fields, patched, read};
     use crate::{Path, Problems, Reason};
-
-    /// The name of a case, what is laid over [`base`], and the fields of the problems.
-    pub type Case<'a> = (&'a str, Value, &'a [&'a str]);
 
     /// A specification that nothing is wrong with.
     pub fn base() -> Value {

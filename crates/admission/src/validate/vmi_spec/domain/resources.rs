@@ -1,12 +1,11 @@
 //! Requests and limits: readable quantities, none below zero, and no request above its limit.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kubevirt_api::quantity::{Amount, QuantityExt};
 use kubevirt_api::vmi::VirtualMachineInstanceSpec;
 use kubevirt_api::vmi::domain::DomainSpec;
 
+use crate::mutate::vmi::resources::{limit, request};
 use crate::{Path, Problems};
 
 /// What an instance asks of its node; nothing where a quantity is absent or unreadable.
@@ -19,32 +18,29 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) fn of(domain: &DomainSpec) -> Self {
-        let requests = domain.resources.as_ref().and_then(|resources| resources.requests.as_ref());
-        let limits = domain.resources.as_ref().and_then(|resources| resources.limits.as_ref());
-        let amount = |list: Option<&BTreeMap<String, Quantity>>, name: &str| {
-            list.and_then(|list| list.get(name)?.amount().ok()).unwrap_or_default()
-        };
+        let resources = domain.resources.as_ref();
+        let amount =
+            |quantity: Option<&Quantity>| quantity.and_then(|it| it.amount().ok()).unwrap_or_default();
         Self {
-            cpu_request: amount(requests, "cpu"),
-            cpu_limit: amount(limits, "cpu"),
-            memory_request: amount(requests, "memory"),
-            memory_limit: amount(limits, "memory"),
+            cpu_request: amount(request(resources, "cpu")),
+            cpu_limit: amount(limit(resources, "cpu")),
+            memory_request: amount(request(resources, "memory")),
+            memory_limit: amount(limit(resources, "memory")),
         }
     }
 }
 
 /// Whether some memory is requested, be it in a quantity that cannot be read.
 pub(super) fn memory_is_requested(domain: &DomainSpec) -> bool {
-    is_given(domain.resources.as_ref().and_then(|resources| resources.requests.as_ref()))
+    is_given(request(domain.resources.as_ref(), "memory"))
 }
 
 /// Whether memory is limited, be it by a quantity that cannot be read.
 pub(super) fn memory_is_limited(domain: &DomainSpec) -> bool {
-    is_given(domain.resources.as_ref().and_then(|resources| resources.limits.as_ref()))
+    is_given(limit(domain.resources.as_ref(), "memory"))
 }
 
-fn is_given(list: Option<&BTreeMap<String, Quantity>>) -> bool {
-    let quantity = list.and_then(|list| list.get("memory"));
+fn is_given(quantity: Option<&Quantity>) -> bool {
     quantity.is_some_and(|quantity| quantity.amount() != Ok(Amount::zero()))
 }
 

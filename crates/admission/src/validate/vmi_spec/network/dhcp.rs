@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use super::Nic;
-use super::address::is_ipv4;
 use crate::Problems;
+use crate::validate::address::is_ipv4;
 
 /// The option numbers that are left to a site.
 const PRIVATE: RangeInclusive<i64> = 224..=254;

@@ -1,8 +1,8 @@
 //! The card itself: name, model, MAC address and place on the PCI bus.
 
 use super::Nic;
-use super::address::{is_mac, is_pci};
 use crate::Problems;
+use crate::validate::address::{is_mac, is_pci};
 
 /// The models that the hypervisor has.
 const MODELS: [&str; 7] = ["e1000", "e1000e", "igb", "ne2k_pci", "pcnet", "rtl8139", "virtio"];

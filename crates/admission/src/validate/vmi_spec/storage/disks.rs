@@ -5,13 +5,12 @@ use std::collections::HashMap;
 use kubevirt_api::vmi::disks::{Disk, DiskBus, DiskErrorPolicy, DriverCache, DriverIo};
 
 use super::{block_size, disk_bus};
+use crate::validate::address::is_pci;
+use crate::validate::names::{DNS_LABEL, is_dns_label};
 use crate::{Path, Problems};
 
 /// The longest serial number of a disk, in characters.
 const LONGEST_SERIAL: usize = 256;
-
-/// The longest name of a disk: that of a container, which it can become.
-const LONGEST_NAME: usize = 63;
 
 /// Where some rules say that the list of disks stands, below the list itself: clients know the paths.
 pub(super) const DISKS_AGAIN: &str = "domain.devices.disks";
@@ -34,9 +33,10 @@ pub fn check(path: &Path<'_>, disks: &[Disk], problems: &mut Problems) {
 fn check_disk(path: &Path<'_>, index: usize, disk: &Disk, problems: &mut Problems) {
     let at = path.index(index);
     let again = path.at(DISKS_AGAIN);
-    if let Err(why) = container_name(&disk.name) {
-        problems
-            .invalid(&again.index(index).at("name"), format!("{:?} is no name for a disk: {why}", disk.name));
+    // A container can be called like the disk.
+    if !is_dns_label(&disk.name) {
+        let message = format!("{:?} is no name for a disk: {DNS_LABEL}", disk.name);
+        problems.invalid(&again.index(index).at("name"), message);
     }
     let targets = [disk.disk.is_some(), disk.lun.is_some(), disk.cdrom.is_some()];
     if targets.into_iter().filter(|set| *set).count() > 1 {
@@ -60,7 +60,7 @@ fn check_pci_address(path: &Path<'_>, index: usize, disk: &Disk, problems: &mut 
     if target.bus != Some(DiskBus::Virtio) {
         problems.invalid(&at.at("pciAddress"), "only disks on the bus virtio can have a PCI address");
     }
-    if !is_pci_address(address) {
+    if !is_pci(address) {
         let message = format!("{address:?} is no PCI address such as 0000:01:1f.7");
         problems.invalid(&at.at("pciAddress"), message);
     }
@@ -90,30 +90,6 @@ fn check_words(path: &Path<'_>, index: usize, disk: &Disk, problems: &mut Proble
     if let Some(policy) = disk.error_policy.as_ref().filter(|policy| !policy.is_known()) {
         problems.invalid(&at.at("errorPolicy"), choice(policy.as_str(), DiskErrorPolicy::KNOWN));
     }
-}
-
-/// Says why a container could not have this name.
-fn container_name(name: &str) -> Result<(), &'static str> {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    if name.is_empty() || name.starts_with('-') || name.ends_with('-') || !name.bytes().all(inner) {
-        return Err("it is made of small letters, digits and, not at either end, dashes");
-    }
-    if name.len() > LONGEST_NAME {
-        return Err("it has at most 63 characters");
-    }
-    Ok(())
-}
-
-/// Whether a text is a PCI address such as `0000:01:1f.7`.
-pub fn is_pci_address(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes.len() == 12
-        && bytes.iter().enumerate().all(|(index, byte)| match index {
-            4 | 7 => *byte == b':',
-            10 => *byte == b'.',
-            11 => (b'0'..=b'7').contains(byte),
-            _ => byte.is_ascii_hexdigit(),
-        })
 }
 
 #[cfg(test)]
@@ -210,21 +186,5 @@ mod tests {
         let mut problems = Problems::default();
         check(&Path::new("disks"), &[disk("a"), disk("b"), disk("a"), disk("a")], &mut problems);
         assert_fields("three of a name", &problems, &["disks[2].name", "disks[3].name"]);
-    }
-
-    #[test]
-    fn pci_addresses_are_recognized() {
-        let good = ["0000:00:00.0", "abCD:ef:99.7"];
-        let bad = [
-            "",
-            "000:00:00.0",
-            "0000:00:00.8",
-            "0000:00:0g.0",
-            "0000-00:00.0",
-            "0000:00:00:0",
-            "0000:00:00.00",
-        ];
-        assert!(good.iter().all(|text| is_pci_address(text)));
-        assert!(!bad.iter().any(|text| is_pci_address(text)));
     }
 }

@@ -8,7 +8,6 @@ mod disk_bus;
 pub mod disks;
 mod host_disk;
 pub mod hotplug;
-pub mod image_path;
 mod io_threads;
 pub mod mapping;
 mod reservation;

@@ -28,17 +28,16 @@ pub fn check_change(
     let permanent = permanent_volumes(old);
     let before: HashMap<&str, &UtilityVolume> =
         utility_volumes_of(old).iter().map(|volume| (volume.name.as_str(), volume)).collect();
-    let whole = Path::new("");
     for volume in volumes {
         let name = volume.name.as_str();
         if permanent.contains(name) {
             let message =
                 format!("utility volume {name:?} has the name of a volume that was there at the start");
-            problems.invalid(&whole, message);
+            problems.invalid(&Path::WHOLE, message);
         }
         if before.get(name).is_some_and(|before| !same(volume, *before)) {
             let message = format!("utility volume {name:?} is plugged in and cannot change: remove it first");
-            problems.invalid(&whole, message);
+            problems.invalid(&Path::WHOLE, message);
         }
     }
 }

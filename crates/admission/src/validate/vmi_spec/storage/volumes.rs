@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use kubevirt_api::quantity::QuantityExt;
 use kubevirt_api::vmi::volumes::Volume;
 
-use super::{cloud_init, container_path, host_disk, image_path};
+use super::{cloud_init, container_path, host_disk};
+use crate::validate::vmi_spec::image_path;
 use crate::{Context, Gate, Path, Problems};
 
 /// Everything that is wrong with volumes; `path` is that of the list.

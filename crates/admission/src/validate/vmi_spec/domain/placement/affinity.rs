@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{
     WeightedPodAffinityTerm,
 };
 
-use super::selectors;
+use crate::validate::labels;
 use crate::validate::names::{DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain};
 use crate::{Path, Problems};
 
@@ -13,7 +13,7 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 /// Everything that is wrong.
-pub(super) fn check(path: &Path<'_>, affinity: &Affinity, problems: &mut Problems) {
+pub(crate) fn check(path: &Path<'_>, affinity: &Affinity, problems: &mut Problems) {
     if let Some(node) = &affinity.node_affinity {
         check_node(&path.at("nodeAffinity"), node, problems);
     }
@@ -78,7 +78,7 @@ fn check_label(field: &Path<'_>, requirement: &NodeSelectorRequirement, problems
             problems.invalid(&field.at("operator"), message);
         }
     }
-    selectors::check_key(&field.at("key"), &requirement.key, problems);
+    labels::check_key(&field.at("key"), &requirement.key, problems);
 }
 
 fn check_field(field: &Path<'_>, requirement: &NodeSelectorRequirement, problems: &mut Problems) {
@@ -120,12 +120,17 @@ fn check_pod(
 }
 
 fn check_pod_term(field: &Path<'_>, term: &PodAffinityTerm, problems: &mut Problems) {
-    selectors::check(&field.at("labelSelector"), term.label_selector.as_ref(), problems);
-    selectors::check(&field.at("namespaceSelector"), term.namespace_selector.as_ref(), problems);
+    for (name, selector) in
+        [("labelSelector", &term.label_selector), ("namespaceSelector", &term.namespace_selector)]
+    {
+        if let Some(selector) = selector {
+            labels::check(&field.at(name), selector, problems);
+        }
+    }
     for name in term.namespaces.iter().flatten().filter(|name| !is_dns_label(name)) {
         problems.invalid(&field.at("namespace"), format!("{name:?} cannot name a namespace: {DNS_LABEL}"));
     }
-    selectors::check_key(&field.at("topologyKey"), &term.topology_key, problems);
+    labels::check_key(&field.at("topologyKey"), &term.topology_key, problems);
 }
 
 fn check_weight(field: &Path<'_>, weight: i32, problems: &mut Problems) {

@@ -1,7 +1,6 @@
 //! Where an instance may run: affinity and spreading, by the rules of Kubernetes.
 
-mod affinity;
-mod selectors;
+pub(crate) mod affinity;
 mod spread;
 
 use kubevirt_api::vmi::VirtualMachineInstanceSpec;

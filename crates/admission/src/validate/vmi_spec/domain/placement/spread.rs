@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 
-use super::selectors;
+use crate::validate::labels;
 use crate::{Path, Problems};
 
 const ACTIONS: [&str; 2] = ["DoNotSchedule", "ScheduleAnyway"];
@@ -17,14 +17,16 @@ pub(super) fn check(field: &Path<'_>, constraints: &[TopologySpreadConstraint], 
             let message = format!("{} is not greater than 0", constraint.max_skew);
             problems.invalid(&at.at("maxSkew"), message);
         }
-        selectors::check_key(&at.at("topologyKey"), &constraint.topology_key, problems);
+        labels::check_key(&at.at("topologyKey"), &constraint.topology_key, problems);
         let action = constraint.when_unsatisfiable.as_str();
         if !ACTIONS.contains(&action) {
             let message = format!("{action:?} is not known; use {}", ACTIONS.join(" or "));
             problems.invalid(&at.at("whenUnsatisfiable"), message);
         }
         // The selector is reported without its index, as users of the original know it.
-        selectors::check(&field.at("labelSelector"), constraint.label_selector.as_ref(), problems);
+        if let Some(selector) = &constraint.label_selector {
+            labels::check(&field.at("labelSelector"), selector, problems);
+        }
     }
     check_repeated(field, constraints, problems);
 }

@@ -14,9 +14,6 @@ use super::{disks_of, volumes_of};
 use crate::validate::same::same;
 use crate::{Context, Gate, Path, Problems};
 
-/// Problems with a change are about the instance as a whole.
-const WHOLE: Path<'static> = Path::new("");
-
 /// Everything that is wrong with a change to the disks and volumes of a running instance.
 ///
 /// Which volumes it started with is in the old status; volumes that are being migrated may be replaced.
@@ -47,7 +44,7 @@ pub fn check_change(
         if change.permanent.contains(volume.name.as_str()) {
             if !change.old_volumes.contains_key(volume.name.as_str()) {
                 let message = format!("volume {:?} was there at the start and cannot come back", volume.name);
-                problems.invalid(&WHOLE, message);
+                problems.invalid(&Path::WHOLE, message);
             }
         } else {
             change.check_plugged(volume, problems);
@@ -72,7 +69,7 @@ impl Change<'_> {
         let Some(new) = self.new_volumes.get(name) else {
             let message =
                 format!("volume {name:?} was there at the start and cannot be removed while running");
-            problems.invalid(&WHOLE, message);
+            problems.invalid(&Path::WHOLE, message);
             return;
         };
         if self.migrated.contains(name) {
@@ -80,11 +77,11 @@ impl Change<'_> {
         }
         if !same(*new, old) {
             let message = format!("volume {name:?} was there at the start and cannot change while running");
-            problems.invalid(&WHOLE, message);
+            problems.invalid(&Path::WHOLE, message);
         }
         if !self.same_disk(name) {
             let message = format!("disk {name:?} was there at the start and cannot change while running");
-            problems.invalid(&WHOLE, message);
+            problems.invalid(&Path::WHOLE, message);
         }
     }
 
@@ -95,14 +92,14 @@ impl Change<'_> {
         match old {
             Some(old) if !same(volume, *old) && !self.migrated.contains(name) => {
                 let message = format!("volume {name:?} is plugged in and cannot change: remove it first");
-                problems.invalid(&WHOLE, message);
+                problems.invalid(&Path::WHOLE, message);
             }
             None if volume.data_volume.is_none()
                 && volume.persistent_volume_claim.is_none()
                 && volume.memory_dump.is_none() =>
             {
                 let message = format!("volume {name:?} is no persistentVolumeClaim or dataVolume to plug in");
-                problems.invalid(&WHOLE, message);
+                problems.invalid(&Path::WHOLE, message);
             }
             _ => {}
         }
@@ -110,15 +107,15 @@ impl Change<'_> {
             return;
         }
         let Some(disk) = self.new_disks.get(name) else {
-            problems.invalid(&WHOLE, format!("volume {name:?} has no disk of its name"));
+            problems.invalid(&Path::WHOLE, format!("volume {name:?} has no disk of its name"));
             return;
         };
         if old.is_some() && !self.same_disk(name) {
             let message = format!("disk {name:?} is plugged in and cannot change: remove it first");
-            problems.invalid(&WHOLE, message);
+            problems.invalid(&Path::WHOLE, message);
         }
         if old.is_none() && !self.old_disks.contains_key(name) {
-            check_disk(disk, name, &WHOLE, problems);
+            check_disk(disk, name, &Path::WHOLE, problems);
         }
     }
 
@@ -141,7 +138,7 @@ fn each_volume_has_one_user(cx: &Context<'_>, vmi: &VirtualMachineInstance, prob
     let needed = filesystems + disks_of(&vmi.spec).iter().filter(needs_volume).count();
     if needed != names.len() {
         let message = format!("there are {} volumes for {needed} disks and file systems", names.len());
-        problems.invalid(&WHOLE, message);
+        problems.invalid(&Path::WHOLE, message);
     }
     needed == names.len()
 }

@@ -1,15 +1,16 @@
 //! The cluster configuration: what `KubeVirt` says, over the defaults.
 
+mod defaults;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kubevirt_api::kubevirt::KubeVirt;
 use kubevirt_api::kubevirt::configuration::{
-    InstancetypeReferencePolicy, KubeVirtConfiguration, VmRolloutStrategy,
+    ArchSpecificConfiguration, InstancetypeReferencePolicy, KubeVirtConfiguration, VmRolloutStrategy,
 };
 use kubevirt_api::kubevirt::devices::PermittedHostDevices;
 use kubevirt_api::kubevirt::network::InterfaceBindingPlugin;
-use serde_json::{Value, json};
 
 use crate::gates::Gate;
 
@@ -36,11 +37,9 @@ impl Default for ClusterConfig {
 impl ClusterConfig {
     /// The configuration of an installation.
     pub fn of(kubevirt: &KubeVirt) -> Self {
-        let mut merged = defaults();
         // Both sides are our own types, which always serialize.
-        if let Some(Ok(own)) = kubevirt.spec.configuration.as_ref().map(serde_json::to_value) {
-            merge(&mut merged, own);
-        }
+        let own = kubevirt.spec.configuration.as_ref().and_then(|own| serde_json::to_value(own).ok());
+        let mut merged = defaults::under(own.unwrap_or_default());
         let architecture = kubevirt.status.as_ref().and_then(|status| status.default_architecture.clone());
         if let Some(architecture) = architecture.filter(|name| !name.is_empty()) {
             merged["architectureConfiguration"]["defaultArchitecture"] = architecture.into();
@@ -72,20 +71,17 @@ impl ClusterConfig {
 
     /// The machine type of VMs of this architecture that name none.
     pub fn machine_type(&self, architecture: &str) -> &str {
-        let own = self.configuration.machine_type.as_deref().filter(|machine| !machine.is_empty());
+        let own = self.configuration.machine_type.as_deref();
         own.or_else(|| self.per_architecture(architecture)?.machine_type.as_deref()).unwrap_or_default()
     }
 
     /// The machine types that VMs of this architecture may name, as globs such as `q35*`.
     pub fn emulated_machines(&self, architecture: &str) -> &[String] {
-        let own = self.configuration.emulated_machines.as_deref().filter(|machines| !machines.is_empty());
+        let own = self.configuration.emulated_machines.as_deref();
         own.or_else(|| self.per_architecture(architecture)?.emulated_machines.as_deref()).unwrap_or_default()
     }
 
-    fn per_architecture(
-        &self,
-        architecture: &str,
-    ) -> Option<&kubevirt_api::kubevirt::configuration::ArchSpecificConfiguration> {
+    fn per_architecture(&self, architecture: &str) -> Option<&ArchSpecificConfiguration> {
         let all = self.configuration.architecture_configuration.as_ref()?;
         match architecture {
             "arm64" => all.arm64.as_ref(),
@@ -96,7 +92,7 @@ impl ClusterConfig {
 
     /// The CPU model of VMs that name none, if the cluster sets one.
     pub fn cpu_model(&self) -> Option<&str> {
-        self.configuration.cpu_model.as_deref().filter(|model| !model.is_empty())
+        self.configuration.cpu_model.as_deref()
     }
 
     /// The CPU that is requested for each virtual CPU of a VM that requests none.
@@ -181,84 +177,11 @@ impl ClusterConfig {
     }
 }
 
-/// What holds where `KubeVirt` says nothing.
-fn defaults() -> Value {
-    let limiter = |qps: u32, burst: u32| json!({ "restClient": { "rateLimiter": { "tokenBucketRateLimiter": { "qps": qps, "burst": burst } } } });
-    let machine = |firmware: &str, machines: &[&str], machine: &str| json!({ "ovmfPath": firmware, "emulatedMachines": machines, "machineType": machine });
-    json!({
-        "imagePullPolicy": "IfNotPresent",
-        "developerConfiguration": {
-            "useEmulation": false,
-            "memoryOvercommit": 100,
-            "pvcTolerateLessSpaceUpToPercent": 10,
-            "minimumReservePVCBytes": 131_072,
-            "cpuAllocationRatio": 10,
-            "diskVerification": { "memoryLimit": "2000Mi" },
-            "logVerbosity": {
-                "virtAPI": 2, "virtOperator": 2, "virtController": 2, "virtHandler": 2, "virtLauncher": 2,
-            },
-        },
-        "evictionStrategy": "None",
-        "migrations": {
-            "parallelMigrationsPerCluster": 5,
-            "parallelOutboundMigrationsPerNode": 2,
-            "nodeDrainTaintKey": "kubevirt.io/drain",
-            "bandwidthPerMigration": "0Mi",
-            "progressTimeout": 150,
-            "completionTimeoutPerGiB": 150,
-            "maxDowntimeMs": 900,
-            "utilityVolumesTimeout": 150,
-            "unsafeMigrationOverride": false,
-            "allowAutoConverge": false,
-            "allowPostCopy": false,
-        },
-        "cpuRequest": "100m",
-        "network": {
-            "defaultNetworkInterface": "bridge",
-            "permitSlirpInterface": false,
-            "permitBridgeInterfaceOnPodNetwork": true,
-        },
-        "smbios": { "family": "KubeVirt", "manufacturer": "KubeVirt", "product": "None" },
-        "supportedGuestAgentVersions": ["2.*", "3.*", "4.*", "5.*"],
-        "memBalloonStatsPeriod": 10,
-        "apiConfiguration": limiter(200, 400),
-        "controllerConfiguration": limiter(200, 400),
-        "handlerConfiguration": limiter(50, 100),
-        "webhookConfiguration": limiter(200, 400),
-        "architectureConfiguration": {
-            "amd64": machine("/usr/share/edk2/ovmf", &["q35*", "pc-q35*"], "q35"),
-            "arm64": machine("/usr/share/AAVMF", &["virt*"], "virt"),
-            "s390x": machine("", &["s390-ccw-virtio*"], "s390-ccw-virtio"),
-            "defaultArchitecture": HOST_ARCHITECTURE,
-        },
-        "liveUpdateConfiguration": { "maxHotplugRatio": 4 },
-        "vmRolloutStrategy": "LiveUpdate",
-        "hypervisors": [{ "name": "kvm" }],
-    })
-}
-
-/// Lays `over` onto `base`: objects field by field, anything else whole.
-fn merge(base: &mut Value, over: Value) {
-    match (base, over) {
-        (Value::Object(base), Value::Object(over)) => {
-            for (key, value) in over {
-                merge(base.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (base, over) => *base = over,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::json;
 
-    #[test]
-    fn the_defaults_are_a_configuration_that_loses_nothing() {
-        let back = serde_json::to_value(ClusterConfig::default().configuration()).unwrap();
-        let integers = |value: &Value| value.to_string().replace(".0,", ",").replace(".0}", "}");
-        assert_eq!(integers(&back), integers(&defaults()));
-    }
+    use super::*;
 
     #[test]
     fn what_the_user_sets_goes_over_the_default_beside_it() {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 /// Whether the text is a 48-bit MAC address: `02:00:00:12:34:56`, with dashes, or `0200.0012.3456`.
-pub fn is_mac(text: &str) -> bool {
+pub(crate) fn is_mac(text: &str) -> bool {
     match text.as_bytes().get(2) {
         Some(b':') => is_hex_groups(text, ':', 6, 2),
         Some(b'-') => is_hex_groups(text, '-', 6, 2),
@@ -12,7 +12,7 @@ pub fn is_mac(text: &str) -> bool {
 }
 
 /// Whether the text is a PCI address: `0000:81:01.0`.
-pub fn is_pci(text: &str) -> bool {
+pub(crate) fn is_pci(text: &str) -> bool {
     let Some((device, function)) = text.rsplit_once('.') else { return false };
     let mut parts = device.split(':');
     let mut next_is_hex = |digits| parts.next().is_some_and(|part| is_hex(part, digits));
@@ -21,7 +21,7 @@ pub fn is_pci(text: &str) -> bool {
 }
 
 /// Whether the text is an IPv4 address, be it written as one that is mapped into IPv6.
-pub fn is_ipv4(text: &str) -> bool {
+pub(crate) fn is_ipv4(text: &str) -> bool {
     match text.parse() {
         Ok(IpAddr::V4(_)) => true,
         Ok(IpAddr::V6(address)) => address.to_ipv4_mapped().is_some(),
@@ -72,9 +72,18 @@ mod tests {
         for good in ["0000:81:01.0", "ABcd:0f:1F.7"] {
             assert!(is_pci(good), "{good}");
         }
-        for bad in
-            ["0000:81:01.8", "0000:81:01", "81:01.0", "0000:81:01:02.0", "0000:8:01.0", "0000:81:01.00", ""]
-        {
+        for bad in [
+            "0000:81:01.8",
+            "0000:81:01",
+            "81:01.0",
+            "0000:81:01:02.0",
+            "0000:8:01.0",
+            "0000:81:01.00",
+            "",
+            "0000:81:0g.0",
+            "0000-81:01.0",
+            "0000:81:01:0",
+        ] {
             assert!(!is_pci(bad), "{bad}");
         }
     }

@@ -3,7 +3,7 @@
 use crate::{Path, Problems};
 
 /// What is wrong with the path of a file in a container image: it leads straight from the root to a file.
-pub fn check(field: &Path<'_>, path: &str, problems: &mut Problems) {
+pub(super) fn check(field: &Path<'_>, path: &str, problems: &mut Problems) {
     if path.bytes().all(|byte| byte == b'/') && !path.is_empty() {
         problems.invalid(field, "the path is that of the root: name a file");
     } else if !is_straight(path) {
