@@ -96,8 +96,12 @@ impl Machine {
 
     /// Limits the disk of a device.
     pub async fn throttle(&self, device: &str, limits: &Throttle) -> Result<(), QmpError> {
+        // The disk of a virtio device hangs on a device inside of it.
+        let drives = self.drives().await?;
+        let path =
+            drives.iter().find(|drive| drive.id() == Some(device)).and_then(|drive| drive.qdev.as_deref());
         let mut arguments = json!(limits);
-        arguments["id"] = json!(device);
+        arguments["id"] = json!(path.unwrap_or(device));
         self.qmp.run("block_set_io_throttle", arguments).await
     }
 

@@ -31,28 +31,22 @@ impl Machine {
 impl Incoming {
     /// Waits until all of the guest is here.
     pub async fn finish(mut self) -> Result<Progress, MigrationError> {
-        loop {
-            let progress = self.machine.migration_progress().await?;
-            match progress.status {
-                MigrationStatus::Completed => return Ok(progress),
-                MigrationStatus::Failed | MigrationStatus::Cancelled => {
-                    let reason = progress.error_desc.unwrap_or_else(|| "no reason given".to_owned());
-                    return Err(MigrationError::Failed { reason });
-                }
-                _ => change(&self.machine, &mut self.events).await?,
-            }
-        }
+        self.until(|status| *status == MigrationStatus::Completed).await
     }
 
     /// Waits until the guest can run here: all of it, or with postcopy enough of it.
-    pub async fn until_runnable(&mut self) -> Result<(), MigrationError> {
+    pub async fn until_runnable(&mut self) -> Result<Progress, MigrationError> {
+        self.until(|status| matches!(status, MigrationStatus::Completed | MigrationStatus::PostcopyActive))
+            .await
+    }
+
+    async fn until(&mut self, enough: fn(&MigrationStatus) -> bool) -> Result<Progress, MigrationError> {
         loop {
             let progress = self.machine.migration_progress().await?;
             match progress.status {
-                MigrationStatus::Completed | MigrationStatus::PostcopyActive => return Ok(()),
+                status if enough(&status) => return Ok(Progress { status, ..progress }),
                 MigrationStatus::Failed | MigrationStatus::Cancelled => {
-                    let reason = progress.error_desc.unwrap_or_else(|| "no reason given".to_owned());
-                    return Err(MigrationError::Failed { reason });
+                    return Err(MigrationError::failed(progress.error_desc));
                 }
                 _ => change(&self.machine, &mut self.events).await?,
             }

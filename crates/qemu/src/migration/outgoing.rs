@@ -27,6 +27,12 @@ pub enum MigrationError {
     Qmp(#[from] QmpError),
 }
 
+impl MigrationError {
+    pub(super) fn failed(reason: Option<String>) -> Self {
+        Self::Failed { reason: reason.unwrap_or_else(|| "no reason given".to_owned()) }
+    }
+}
+
 /// A migration under way. Dropping this does not end it.
 #[derive(Debug)]
 pub struct Migration {
@@ -72,10 +78,7 @@ impl Migration {
             match progress.status {
                 MigrationStatus::Completed => return Ok(progress),
                 MigrationStatus::Cancelled => return Err(MigrationError::Cancelled),
-                MigrationStatus::Failed => {
-                    let reason = progress.error_desc.unwrap_or_else(|| "no reason given".to_owned());
-                    return Err(MigrationError::Failed { reason });
-                }
+                MigrationStatus::Failed => return Err(MigrationError::failed(progress.error_desc)),
                 _ => self.change().await?,
             }
         }

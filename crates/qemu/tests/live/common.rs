@@ -9,6 +9,10 @@ use kubevirt_qemu::process::{Launch, StartError};
 use kubevirt_qemu::qmp::{Event, Events, Happened, Limits};
 use kubevirt_qemu::{Machine, Process};
 
+/// Hotplug by the ports themselves instead of ACPI: a port that no guest has powered on gives its device back
+/// at once.
+pub(crate) const NATIVE_HOTPLUG: [&str; 2] = ["-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"];
+
 /// The longest that any step may take; generous, for busy machines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 

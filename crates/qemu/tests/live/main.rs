@@ -2,5 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test may end that way")]
 
 mod common;
+mod devices;
+mod disks;
+mod display;
+mod host;
+mod jobs;
+mod migration;
 mod power;
 mod process;
