@@ -18,7 +18,8 @@ use crate::qmp::{Limits, Qmp, QmpError};
 pub struct Launch {
     /// The program, looked up in PATH if it has no slash.
     pub program: PathBuf,
-    /// Its arguments, without the monitor and without `-S`: both are added.
+    /// Its arguments, without the monitor and without `-S`: both are added. Nothing in them may read from
+    /// `stdio`, which is where the monitor is.
     pub arguments: Vec<OsString>,
     /// Environment variables on top of our own.
     pub environment: Vec<(OsString, OsString)>,

@@ -140,6 +140,15 @@ pub struct AcpiOst {
     pub status: i64,
 }
 
+impl AcpiOst {
+    /// Whether the guest would not, or could not, let the device go; still being at it is no refusal.
+    pub fn is_refused_eject(&self) -> bool {
+        const EJECT: [i64; 2] = [0x3, 0x103];
+        const SUCCESS_OR_PENDING: [i64; 2] = [0, 0x84];
+        EJECT.contains(&self.source) && !SUCCESS_OR_PENDING.contains(&self.status)
+    }
+}
+
 /// One end of a display connection.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[expect(missing_docs, reason = "the fields are QEMU's own")]
