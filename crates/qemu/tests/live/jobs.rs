@@ -154,3 +154,46 @@ async fn increments_hold_only_what_changed() {
     }
     assert_eq!(machine.bitmaps("source").await.unwrap(), []);
 }
+
+#[tokio::test]
+async fn bitmaps_outlive_qemu() {
+    let folder = Folder::new();
+    let file = folder.join("disk.qcow2");
+    let image = Command::new("qemu-img").args(["create", "-q", "-f", "qcow2"]).arg(&file).arg("4M").status();
+    assert!(image.unwrap().success());
+    let disk = json!({
+        "driver": "qcow2", "node-name": "disk", "file": { "driver": "file", "filename": file },
+    });
+    for first in [true, false] {
+        let (process, machine) = start(&[]).await;
+        machine.add_block(&disk).await.unwrap();
+        if first {
+            machine.add_bitmap("disk", "kept", true).await.unwrap();
+        }
+        let bitmaps = machine.bitmaps("disk").await.unwrap();
+        assert!(bitmaps[0].name == "kept" && bitmaps[0].persistent && !bitmaps[0].inconsistent);
+        assert!(within(process.quit(&machine, Duration::from_secs(30))).await.is_success());
+    }
+}
+
+#[tokio::test]
+async fn overlays_are_flattened() {
+    let folder = Folder::new();
+    let base = folder.disk("base.raw", SIZE, 5);
+    let overlay = folder.join("overlay.qcow2");
+    let mut image = Command::new("qemu-img");
+    image.args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b", &base]).arg(&overlay);
+    assert!(image.status().unwrap().success());
+    let (_process, machine) = start(&[]).await;
+    let disk = json!({
+        "driver": "qcow2", "node-name": "disk", "file": { "driver": "file", "filename": overlay },
+    });
+    machine.add_block(disk).await.unwrap();
+    let nodes = machine.blocks().await.unwrap();
+    assert_eq!(nodes.iter().find(|node| node.name == "disk").unwrap().backing_file(), Some(base.as_str()));
+    within(machine.flatten("flatten", "disk").await.unwrap().finish()).await.unwrap();
+    let nodes = machine.blocks().await.unwrap();
+    let disk = nodes.iter().find(|node| node.name == "disk").unwrap();
+    assert_eq!(disk.backing_file(), None);
+    assert!(disk.used().is_some_and(|used| used >= SIZE as u64));
+}

@@ -133,6 +133,30 @@ async fn a_guest_moves_through_an_open_file_and_waits_before_the_switch() {
 }
 
 #[tokio::test]
+async fn a_guest_runs_ahead_of_its_memory() {
+    let pair = pair().await;
+    let settings = Settings {
+        capabilities: BTreeSet::from([Capability::PostcopyRam]),
+        parameters: Parameters { max_postcopy_bandwidth: Some(0), ..slow() },
+    };
+    let channel = Channel::Unix(pair.folder.join("migration"));
+    let mut incoming = pair.target.receive(&channel, &settings).await.unwrap();
+    let mut migration = pair.source.migrate(&channel, &settings).await.unwrap();
+    let active = async {
+        while migration.next(Duration::from_millis(50)).await.unwrap().unwrap().status
+            != MigrationStatus::Active
+        {}
+    };
+    within(active).await;
+    migration.start_postcopy().await.unwrap();
+    within(incoming.until_runnable()).await.unwrap();
+    pair.target.resume().await.unwrap();
+    within(migration.finish()).await.unwrap();
+    within(incoming.finish()).await.unwrap();
+    assert_eq!(pair.target.status().await.unwrap(), RunState::Running);
+}
+
+#[tokio::test]
 async fn a_target_that_is_not_there_or_dies_is_told() {
     let pair = pair().await;
     let nowhere = Channel::Unix(pair.folder.join("nowhere"));

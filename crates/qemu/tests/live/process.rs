@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use kubevirt_qemu::machine::RunState;
 use kubevirt_qemu::process::StartError;
-use kubevirt_qemu::qmp::{Loss, QmpError};
+use kubevirt_qemu::qmp::{Event, Limits, Loss, QmpError};
+use kubevirt_qemu::{Machine, Qmp};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::{launch, start, try_start, within};
+use crate::common::{Folder, launch, start, try_start, within};
 
 fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
@@ -33,6 +34,41 @@ async fn starts_paused_runs_and_quits() {
     assert!(!is_there(process.pid()), "a zombie is left");
     assert!(machine.status().await.unwrap_err().is_gone());
     assert_eq!(within(machine.qmp().gone()).await, Loss::Closed);
+}
+
+#[tokio::test]
+async fn a_second_monitor_is_found_by_its_path() {
+    let folder = Folder::new();
+    let path = folder.join("monitor");
+    let monitor = format!("unix:{},server=on,wait=off", path.display());
+    let (process, machine) = start(&["-qmp", &monitor]).await;
+    let other = Machine::new(Qmp::connect(&path, Limits::default()).await.unwrap());
+    let mut events = other.events();
+    machine.resume().await.unwrap();
+    assert_eq!(within(events.next()).await.unwrap().event, Event::Resume);
+    assert_eq!(other.status().await.unwrap(), RunState::Running);
+    within(process.end()).await;
+    assert_eq!(within(other.qmp().gone()).await, Loss::Closed);
+}
+
+#[tokio::test]
+async fn what_qemu_says_can_be_followed() {
+    let (process, machine) = start(&["-serial", "file:/dev/stdout", "-device", "sga"]).await;
+    let mut output = process.follow_output();
+    machine.resume().await.unwrap();
+    // The firmware speaks on the serial line.
+    let line = within(async {
+        loop {
+            let line = output.recv().await.unwrap();
+            if line.contains("SeaBIOS") {
+                return line;
+            }
+        }
+    });
+    let line = line.await;
+    assert!(process.output().contains(&line));
+    let exit = within(process.end()).await;
+    assert!(exit.last_words.contains(&line) && exit.to_string().starts_with("signal 9"), "{exit}");
 }
 
 #[tokio::test]
@@ -119,4 +155,22 @@ async fn dropping_the_process_kills_it() {
         }
     })
     .await;
+}
+
+#[test]
+fn the_end_of_the_runtime_kills_it_too() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (process, _machine) = runtime.block_on(start(&[]));
+    let pid = process.pid();
+    drop(runtime);
+    // Whether the end is collected is up to the next runtime; that it comes is not.
+    let ended = || match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X'])),
+        Err(_) => true,
+    };
+    let since = Instant::now();
+    while !ended() {
+        assert!(since.elapsed() < Duration::from_secs(30), "it still runs");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
