@@ -112,7 +112,8 @@ impl Machine {
         self.start_job("blockdev-mirror", id, mirror).await
     }
 
-    /// Writes an overlay's blocks down into its backing file as a job of that id.
+    /// Writes an overlay's blocks down into its backing file as a job of that id. Like a mirror it follows
+    /// the guest until it is completed.
     pub async fn commit(&self, id: &str, node: &str) -> Result<Job, QmpError> {
         self.start_job("block-commit", id, json!({ "device": node })).await
     }

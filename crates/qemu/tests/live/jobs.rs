@@ -176,19 +176,24 @@ async fn bitmaps_outlive_qemu() {
     }
 }
 
-#[tokio::test]
-async fn overlays_are_flattened() {
-    let folder = Folder::new();
+async fn overlay(folder: &Folder, machine: &Machine) -> String {
     let base = folder.disk("base.raw", SIZE, 5);
     let overlay = folder.join("overlay.qcow2");
     let mut image = Command::new("qemu-img");
     image.args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b", &base]).arg(&overlay);
     assert!(image.status().unwrap().success());
-    let (_process, machine) = start(&[]).await;
     let disk = json!({
         "driver": "qcow2", "node-name": "disk", "file": { "driver": "file", "filename": overlay },
     });
     machine.add_block(disk).await.unwrap();
+    base
+}
+
+#[tokio::test]
+async fn overlays_are_flattened() {
+    let folder = Folder::new();
+    let (_process, machine) = start(&[]).await;
+    let base = overlay(&folder, &machine).await;
     let nodes = machine.blocks().await.unwrap();
     assert_eq!(nodes.iter().find(|node| node.name == "disk").unwrap().backing_file(), Some(base.as_str()));
     within(machine.flatten("flatten", "disk").await.unwrap().finish()).await.unwrap();
@@ -196,4 +201,20 @@ async fn overlays_are_flattened() {
     let disk = nodes.iter().find(|node| node.name == "disk").unwrap();
     assert_eq!(disk.backing_file(), None);
     assert!(disk.used().is_some_and(|used| used >= SIZE as u64));
+}
+
+#[tokio::test]
+async fn overlays_are_committed() {
+    let folder = Folder::new();
+    let (_process, machine) = start(&["-machine", "q35", "-device", "pcie-root-port,id=port1"]).await;
+    let base = overlay(&folder, &machine).await;
+    machine
+        .plug(json!({ "driver": "virtio-blk-pci", "id": "vda", "drive": "disk", "bus": "port1" }))
+        .await
+        .unwrap();
+    let mut job = machine.commit("commit", "disk").await.unwrap();
+    within(job.until_ready()).await.unwrap();
+    job.complete().await.unwrap();
+    within(job.finish()).await.unwrap();
+    assert_eq!(machine.drives().await.unwrap()[0].file(), Some(base.as_str()));
 }
