@@ -53,10 +53,12 @@ async fn a_second_monitor_is_found_by_its_path() {
 
 #[tokio::test]
 async fn what_qemu_says_can_be_followed() {
-    let (process, machine) = start(&["-serial", "file:/dev/stdout", "-device", "sga"]).await;
+    let port = "isa-debugcon,iobase=0x402,chardev=out";
+    let chardev = "file,id=out,path=/dev/stdout";
+    let (process, machine) = start(&["-chardev", chardev, "-device", port]).await;
     let mut output = process.follow_output();
     machine.resume().await.unwrap();
-    // The firmware speaks on the serial line.
+    // The firmware speaks on its debug port.
     let line = within(async {
         loop {
             let line = output.recv().await.unwrap();
