@@ -1,0 +1,10 @@
+//! The QEMU process itself: started paused, watched, ended, its last words kept.
+
+mod exit;
+mod launch;
+mod tail;
+mod watch;
+
+pub use exit::Exit;
+pub use launch::{Launch, StartError};
+pub use watch::Process;
