@@ -1,7 +1,8 @@
 # The few things one does here. Each target does its own set-up; `make` lists them.
 
 SHELL := /bin/bash
-PACKAGES := gcc make pkg-config git ca-certificates
+PACKAGES := gcc make pkg-config git ca-certificates \
+	qemu-system-x86 qemu-utils qemu-guest-agent busybox-static linux-image-cloud-amd64
 XTASK := $(or $(CARGO_TARGET_DIR),target)/debug/xtask
 
 .PHONY: help up test test-fast test-cluster lint bench cluster build packages

