@@ -1,0 +1,182 @@
+//! A real QEMU accepts the arguments: it starts stopped, answers on its monitor and quits.
+//!
+//! Every case that needs nothing of the host but files runs here, without KVM. Only where QEMU is not installed is
+//! the test left out, with a message.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs, process};
+
+use crate::support::{Case, cases};
+use kubevirt_domain::domain::disk::{Image, ImageFormat};
+use kubevirt_domain::domain::firmware::Firmware;
+use kubevirt_domain::domain::network::NetBackend;
+use kubevirt_domain::domain::{Accelerator, Architecture, Domain};
+use kubevirt_domain::facts::QemuFacts;
+use kubevirt_domain::{HostFacts, Layout, convert, qemu};
+
+const QEMU: &str = "qemu-system-x86_64";
+
+#[test]
+fn qemu_accepts_the_arguments() {
+    let Some(facts) = installed() else {
+        eprintln!("LEFT OUT: {QEMU} is not installed, so no real QEMU has seen the arguments");
+        return;
+    };
+    let mut accepted = 0;
+    for case in cases() {
+        let folder = Folder::new(&case.name);
+        let Some(domain) = startable(&case, &facts, &folder) else { continue };
+        folder.fill(&domain);
+        let (status, output) = folder.start(&domain);
+        assert!(status, "{}: {output}\n{}", case.name, qemu::arguments(&domain).join("\n"));
+        accepted += 1;
+    }
+    println!("{QEMU} accepted {accepted} machines");
+    assert!(accepted >= 5, "only {accepted} cases could be tried");
+}
+
+/// Version, devices and machine types of the installed QEMU.
+fn installed() -> Option<QemuFacts> {
+    let output = |argument: &[&str]| {
+        let output = Command::new(QEMU).args(argument).output().ok()?;
+        String::from_utf8(output.stdout).ok()
+    };
+    let version = output(&["--version"])?;
+    let mut numbers = version.split_whitespace().nth(3)?.split('.').map(|number| number.parse().unwrap_or(0));
+    let quoted = |line: &str| Some(line.strip_prefix("name \"")?.split('"').next()?.to_owned());
+    let devices: BTreeSet<String> = output(&["-device", "help"])?.lines().filter_map(quoted).collect();
+    let machine = |line: &str| {
+        let name = line.split_whitespace().next()?.to_owned();
+        let exact =
+            line.split_once("(alias of ").and_then(|(_, rest)| rest.split(')').next()).unwrap_or(&name);
+        Some((name.clone(), exact.to_owned()))
+    };
+    let machines = output(&["-machine", "help"])?.lines().filter_map(machine).collect();
+    Some(QemuFacts { version: (numbers.next()?, numbers.next()?), devices, machines })
+}
+
+/// The case's machine as this QEMU can start it: without KVM, with files below a folder of its own.
+fn startable(case: &Case, facts: &QemuFacts, folder: &Folder) -> Option<Domain> {
+    let host = HostFacts { kvm: false, allow_emulation: true, vhost_net: false, ..case.host.clone() };
+    let mut domain = convert(&case.vmi, &host, facts, &folder.layout()).ok()?;
+    let block = |image: &Image| matches!(image.location, kubevirt_domain::domain::disk::Location::Block(_));
+    let needs_host = !domain.host_devices.is_empty()
+        || domain.machine.architecture != Architecture::Amd64
+        || domain.launch_security.is_some()
+        || domain.kernel.is_some()
+        || domain.devices.tpm.is_some()
+        || domain.devices.vsock.is_some()
+        || !domain.devices.filesystems.is_empty()
+        || domain.memory.backing.huge_page.is_some()
+        || domain.memory.size > 1 << 30
+        || domain
+            .interfaces
+            .iter()
+            .any(|interface| matches!(interface.backend, NetBackend::VhostUser { .. }))
+        || domain.disks.iter().any(|disk| disk.image.as_ref().is_some_and(block));
+    if let Firmware::Flash { code, vars, template, .. } = &mut domain.firmware {
+        if !Path::new(code).exists() {
+            return None;
+        }
+        *vars = folder.path("vars.fd");
+        fs::copy(template, vars).ok()?;
+    }
+    domain.machine.accelerator = Accelerator::Tcg { buffer: 32 };
+    (!needs_host).then_some(domain)
+}
+
+/// Files of one machine, gone when it is.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = env::temp_dir().join(format!("kv-{}-{name}", process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+
+    fn layout(&self) -> Layout {
+        let path = self.path("f");
+        Layout {
+            private: path.clone(),
+            ephemeral: path.clone(),
+            container_disks: path.clone(),
+            hotplug_disks: path.clone(),
+            filesystems: path,
+            ..Layout::default()
+        }
+    }
+
+    /// Makes the images, tables and folders that the machine expects.
+    fn fill(&self, domain: &Domain) {
+        let sockets = [&domain.monitor]
+            .into_iter()
+            .chain(domain.devices.channels.iter().map(|channel| &channel.socket));
+        let tables = domain.smbios.acpi_tables.iter().map(|table| &table.path);
+        let files = domain.smbios.fw_cfg.iter().map(|(_, path)| path).chain(tables);
+        for path in sockets.chain(files.clone()) {
+            fs::create_dir_all(Path::new(path).parent().unwrap()).unwrap();
+        }
+        for path in files {
+            fs::write(path, [7; 64]).unwrap();
+        }
+        for image in domain.disks.iter().filter_map(|disk| disk.image.as_ref()) {
+            self.make(image);
+        }
+    }
+
+    fn make(&self, image: &Image) {
+        let path = image.location.path();
+        fs::create_dir_all(Path::new(path).parent().unwrap()).unwrap();
+        if let Some(base) = &image.backing {
+            self.make(base);
+        }
+        let format = if image.format == ImageFormat::Raw { "raw" } else { "qcow2" };
+        let mut arguments = vec!["create".to_owned(), "-q".into(), "-f".into(), format.into()];
+        if let Some(data) = &image.data {
+            fs::create_dir_all(Path::new(data.path()).parent().unwrap()).unwrap();
+            arguments.extend(["-o".into(), format!("data_file={},data_file_raw=on", data.path())]);
+        }
+        arguments.extend([path.to_owned(), "1M".into()]);
+        assert!(Command::new("qemu-img").args(arguments).status().unwrap().success());
+    }
+
+    /// Starts QEMU, greets it, sends what it needs before it runs, and ends it.
+    fn start(&self, domain: &Domain) -> (bool, String) {
+        // A tap device needs rights that a test has not.
+        let arguments = qemu::arguments(domain).into_iter().map(|argument| {
+            let id = argument.strip_prefix(r#"{"type":"tap","id":""#).and_then(|rest| rest.split('"').next());
+            id.map(|id| format!(r#"{{"type":"hubport","id":"{id}","hubid":1}}"#)).unwrap_or(argument)
+        });
+        let mut command = Command::new(QEMU);
+        command.args(arguments).args(["-qmp", "stdio"]).envs(&domain.environment);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut lines = vec![r#"{"execute":"qmp_capabilities"}"#.to_owned()];
+        lines.extend(
+            qemu::start_commands(domain).iter().map(|command| serde_json::to_string(command).unwrap()),
+        );
+        lines.push(r#"{"execute":"query-status"}"#.into());
+        lines.push(r#"{"execute":"quit"}"#.into());
+        // If QEMU is gone already, its output says why.
+        drop(input.write_all((lines.join("\n") + "\n").as_bytes()));
+        let output = child.wait_with_output().unwrap();
+        let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let good = output.status.success() && out.contains("\"prelaunch\"") && !out.contains("\"error\"");
+        (good, format!("{out}{error}"))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
