@@ -26,7 +26,7 @@ pub struct HostFacts {
     pub cpuset: Vec<u32>,
     /// NUMA nodes of the host.
     pub numa: Vec<NumaCell>,
-    /// UEFI images.
+    /// UEFI images for the guest's architecture.
     pub firmware: FirmwareFiles,
     /// What is known of each volume, by name.
     pub volumes: BTreeMap<String, VolumeFacts>,

@@ -133,7 +133,6 @@ pub struct PciPlan {
     root_complex_only: bool,
     taken: BTreeMap<Address, Role>,
     reserved: BTreeSet<Address>,
-    next_root_slot: u8,
 }
 
 impl Address {
@@ -190,14 +189,7 @@ impl PciLayout {
 impl PciPlan {
     /// A plan for a machine with these devices.
     pub fn new(architecture: Architecture, counts: Counts, root_complex_only: bool) -> Self {
-        Self {
-            architecture,
-            counts,
-            root_complex_only,
-            taken: BTreeMap::new(),
-            reserved: BTreeSet::new(),
-            next_root_slot: FIRST_PORT_SLOT,
-        }
+        Self { architecture, counts, root_complex_only, taken: BTreeMap::new(), reserved: BTreeSet::new() }
     }
 
     /// Keeps an address that the user wrote free for its device.
@@ -244,31 +236,39 @@ impl PciPlan {
         PciLayout { ports: ports.min(MAX_PORTS) }
     }
 
-    fn pci_address(&mut self, role: Role) -> Result<Address, PlaceError> {
+    fn pci_address(&self, role: Role) -> Result<Address, PlaceError> {
         if let Some(address) = root_address(role) {
             return if self.taken.contains_key(&address) { Err(PlaceError::Full) } else { Ok(address) };
         }
         if self.root_complex_only {
-            return self.next_on_root();
+            return self.root_slot(role).ok_or(PlaceError::Full);
         }
         let free = |address: &Address| !self.taken.contains_key(address) && !self.reserved.contains(address);
         let wanted = Address::port(self.port(role).ok_or(PlaceError::Full)?);
         if free(&wanted) {
             return Ok(wanted);
         }
-        let end = self.zones().end();
-        (end..=MAX_PORTS).map(Address::port).find(free).ok_or(PlaceError::Full)
+        (self.zones().end..=MAX_PORTS).map(Address::port).find(free).ok_or(PlaceError::Full)
     }
 
-    fn next_on_root(&mut self) -> Result<Address, PlaceError> {
-        while is_port_slot(self.next_root_slot) {
-            let address = Address::root(self.next_root_slot);
-            self.next_root_slot += 1;
-            if !self.reserved.contains(&address) && !self.taken.contains_key(&address) {
-                return Ok(address);
-            }
-        }
-        Err(PlaceError::Full)
+    /// Without root ports, devices take the ports' slots in the order of their kinds.
+    fn root_slot(&self, role: Role) -> Option<Address> {
+        let Counts { interfaces, disks, sriov, host_devices, .. } = self.counts;
+        let controllers = interfaces;
+        let first_disk = controllers + 2;
+        let first_passed = first_disk + disks;
+        let place = match role {
+            Role::Interface(index) => index,
+            Role::Scsi => controllers,
+            Role::Serial => controllers + 1,
+            Role::Disk(index) => first_disk + index,
+            Role::Sriov(index) => first_passed + index,
+            Role::HostDevice(index) => first_passed + sriov + index,
+            Role::Filesystem(index) => first_passed + sriov + host_devices + index,
+            _ => return None,
+        };
+        let slots = (FIRST_PORT_SLOT..END_PORT_SLOT).map(Address::root);
+        slots.filter(|address| !self.reserved.contains(address)).nth(place as usize)
     }
 
     fn zones(&self) -> Zones {
@@ -311,12 +311,6 @@ struct Zones {
     host_devices: u32,
     filesystems: u32,
     end: u32,
-}
-
-impl Zones {
-    fn end(&self) -> u32 {
-        self.end
-    }
 }
 
 fn is_port_slot(slot: u8) -> bool {

@@ -70,11 +70,18 @@ fn from_resources(c: &Conversion<'_>) -> Option<u32> {
 }
 
 /// QEMU's name of the model, and the flags in which the host differs from it.
-fn model(c: &Conversion<'_>) -> (String, Vec<CpuFeature>) {
+fn model(c: &mut Conversion<'_>) -> (String, Vec<CpuFeature>) {
     let asked = c.spec.cpu.as_ref().and_then(|cpu| cpu.model.as_deref()).filter(|model| !model.is_empty());
     let own = if c.is_kvm() { "host" } else { "max" };
     let foreign = c.architecture != c.host.architecture;
-    match asked.unwrap_or("host-model") {
+    let asked = asked.unwrap_or("host-model");
+    if c.spec.launch_security.as_ref().is_some_and(|security| security.tdx.is_some()) {
+        if !matches!(asked, "host-model" | "host-passthrough") {
+            c.unsupported("spec.domain.cpu.model", "a TDX guest has the host's CPU");
+        }
+        return (own.into(), Vec::new());
+    }
+    match asked {
         "host-passthrough" => (own.into(), Vec::new()),
         "host-model" => match &c.host.cpu.model {
             Some(model) if !foreign && c.architecture == Architecture::Amd64 => {

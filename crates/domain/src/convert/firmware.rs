@@ -31,6 +31,9 @@ pub(super) fn convert(c: &mut Conversion<'_>) -> Firmware {
         c.unsupported("spec.domain.firmware.bootloader.bios", "arm64 has no BIOS");
     }
     let secure_boot = secure_boot(c);
+    if secure_boot && c.architecture == Architecture::Arm64 {
+        c.unsupported("spec.domain.firmware.bootloader.efi.secureBoot", "it is not supported on arm64");
+    }
     let files = &c.host.firmware;
     let rom = match protection(c) {
         Some(Protection::Snp) => Some(files.snp.clone()),

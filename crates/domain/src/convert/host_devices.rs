@@ -50,6 +50,7 @@ pub(super) fn convert(c: &mut Conversion<'_>) -> Vec<HostDevice> {
             display,
             ramfb,
             boot_index: None,
+            acpi_index: None,
         });
     }
     if !devices.is_empty() && c.architecture == Architecture::S390x {
@@ -83,7 +84,7 @@ fn sriov(c: &mut Conversion<'_>) -> Vec<HostDevice> {
             c.unsupported(field, "no virtual function was allocated for it");
             continue;
         };
-        if interface.acpi_index.is_some() && interface.state == Some(InterfaceState::Down) {
+        if interface.state == Some(InterfaceState::Down) {
             c.unsupported(format!("{field}.state"), "the link of a virtual function cannot be taken down");
         }
         devices.push(HostDevice {
@@ -94,6 +95,10 @@ fn sriov(c: &mut Conversion<'_>) -> Vec<HostDevice> {
             display: false,
             ramfb: false,
             boot_index: interface.boot_order.and_then(|order| u32::try_from(order).ok()),
+            acpi_index: interface
+                .acpi_index
+                .and_then(|index| u32::try_from(index).ok())
+                .filter(|index| *index > 0),
         });
     }
     devices

@@ -22,6 +22,8 @@ pub struct HostDevice {
     pub ramfb: bool,
     /// Place in the boot order, from 1.
     pub boot_index: Option<u32>,
+    /// Number the guest's firmware names it by.
+    pub acpi_index: Option<u32>,
 }
 
 /// What a host device is for.

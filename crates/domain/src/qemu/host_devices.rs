@@ -24,6 +24,7 @@ pub(super) fn add(domain: &Domain, args: &mut Args) {
             Some(address) => object.at(address),
             None => object,
         };
+        let object = object.maybe("acpi-index", device.acpi_index);
         let display = device.display.then_some("on");
         args.device(
             &object.maybe("display", display).on("ramfb", device.ramfb).maybe("bootindex", device.boot_index),
