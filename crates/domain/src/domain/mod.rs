@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::pci::PciLayout;
+use crate::pci::{Address, PciLayout};
 use crate::pinning::Pinning;
 use cpu::Cpu;
 use devices::Devices;
@@ -205,6 +205,25 @@ impl Domain {
     /// Name of the domain: `namespace_name`.
     pub fn name(&self) -> String {
         format!("{}_{}", self.identity.namespace, self.identity.name)
+    }
+
+    /// Root ports with no device behind them, which can take one while the machine runs.
+    pub fn free_ports(&self) -> Vec<u32> {
+        let devices = &self.devices;
+        let on_disk = |disk: &Disk| {
+            if let disk::DiskBus::Virtio { address, .. } = disk.bus { Some(address) } else { None }
+        };
+        let used: Vec<Address> = self
+            .interfaces
+            .iter()
+            .map(|interface| interface.address)
+            .chain(self.disks.iter().filter_map(on_disk))
+            .chain(self.host_devices.iter().filter_map(|device| device.address))
+            .chain(devices.filesystems.iter().map(|filesystem| filesystem.address))
+            .chain(devices.scsi.iter().map(|scsi| scsi.address))
+            .chain(devices.serial_bus)
+            .collect();
+        (1..=self.pci.ports).filter(|port| !used.contains(&Address::port(*port))).collect()
     }
 
     /// Whether the CPU itself runs the guest.

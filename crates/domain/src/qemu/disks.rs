@@ -17,13 +17,17 @@ pub(super) fn add(domain: &Domain, args: &mut Args) {
         args.object("-object", &object);
     }
     for disk in &domain.disks {
-        block::add(disk, args);
-        match &disk.bus {
-            DiskBus::Virtio { .. } => virtio_disk(domain, disk, args),
-            DiskBus::Sata { port } => sata_disk(domain, disk, *port, args),
-            DiskBus::Scsi { unit } => scsi_disk(disk, *unit, args),
-            DiskBus::Usb => usb_disk(disk, args),
-        }
+        add_one(domain, disk, args);
+    }
+}
+
+pub(super) fn add_one(domain: &Domain, disk: &Disk, args: &mut Args) {
+    block::add(disk, args);
+    match &disk.bus {
+        DiskBus::Virtio { .. } => virtio_disk(domain, disk, args),
+        DiskBus::Sata { port } => sata_disk(domain, disk, *port, args),
+        DiskBus::Scsi { unit } => scsi_disk(disk, *unit, args),
+        DiskBus::Usb => usb_disk(disk, args),
     }
 }
 

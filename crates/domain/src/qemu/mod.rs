@@ -16,7 +16,7 @@ pub mod names;
 mod network;
 mod security;
 
-pub use commands::{Command, start_commands};
+pub use commands::{Command, attach_disk, attach_interface, start_commands};
 
 use crate::domain::Domain;
 use args::Args;

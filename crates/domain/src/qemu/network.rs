@@ -7,9 +7,13 @@ use crate::domain::network::{Interface, NetBackend, NicModel};
 
 pub(super) fn add(domain: &Domain, args: &mut Args) {
     for interface in &domain.interfaces {
-        host_side(interface, args);
-        card(domain, interface, args);
+        add_one(domain, interface, args);
     }
+}
+
+pub(super) fn add_one(domain: &Domain, interface: &Interface, args: &mut Args) {
+    host_side(interface, args);
+    card(domain, interface, args);
 }
 
 fn host_side(interface: &Interface, args: &mut Args) {
