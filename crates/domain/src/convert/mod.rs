@@ -6,6 +6,7 @@
 mod channels;
 mod clock;
 mod cpu;
+mod disk_options;
 mod disks;
 mod display;
 mod features;
@@ -20,6 +21,7 @@ mod numa;
 mod placement;
 mod security;
 mod smbios;
+mod targets;
 mod volumes;
 
 use std::collections::BTreeMap;
