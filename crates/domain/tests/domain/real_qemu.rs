@@ -3,11 +3,12 @@
 //! Every case that needs nothing of the host but files runs here, without KVM. Only where QEMU is not installed is
 //! the test left out, with a message.
 
-use std::collections::BTreeSet;
-use std::io::Write;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::{env, fs, process};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, process, thread};
 
 use crate::support::{Case, cases};
 use kubevirt_domain::domain::disk::{Disk, DiskBus, Image, ImageFormat, Location};
@@ -16,7 +17,7 @@ use kubevirt_domain::domain::network::NetBackend;
 use kubevirt_domain::domain::{Accelerator, Architecture, Domain};
 use kubevirt_domain::facts::QemuFacts;
 use kubevirt_domain::{HostFacts, Layout, convert, qemu};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn qemu_accepts_the_arguments() {
@@ -83,6 +84,47 @@ fn qemu_takes_disks_and_cards_later() {
         let (status, output) = folder.start(&domain, commands);
         assert!(status, "{name}: {output}");
     }
+}
+
+#[test]
+fn firmware_numbers_buses_as_we_number_ports() {
+    let Some(facts) = installed(Architecture::Amd64.qemu_program()) else {
+        eprintln!("LEFT OUT: QEMU is not installed, so no firmware has numbered the buses");
+        return;
+    };
+    let case = cases().into_iter().find(|case| case.name == "interfaces").unwrap();
+    let folder = Folder::new("buses");
+    let domain = startable(&case, &facts, &folder).unwrap();
+    folder.fill(&domain);
+    let mut child = folder.spawn(&domain);
+    let (mut input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    input
+        .write_all(b"{\"execute\":\"qmp_capabilities\"}{\"execute\":\"cont\"}{\"execute\":\"query-pci\"}")
+        .unwrap();
+    let started = Instant::now();
+    let mut buses = BTreeMap::new();
+    for line in output.lines() {
+        let answer: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let Some(roots) = answer["return"].as_array() else { continue };
+        let bridges = roots.iter().flat_map(|root| root["devices"].as_array().into_iter().flatten());
+        buses = bridges.filter_map(secondary_bus).collect();
+        if !buses.values().all(|bus| *bus == 0) || started.elapsed() > Duration::from_secs(60) {
+            break;
+        }
+        thread::sleep(Duration::from_millis(100));
+        input.write_all(b"{\"execute\":\"query-pci\"}").unwrap();
+    }
+    drop(input.write_all(b"{\"execute\":\"quit\"}"));
+    child.wait().unwrap();
+    let expected: BTreeMap<_, _> =
+        (1..=u64::from(domain.pci.ports)).map(|port| (format!("pci.{port}"), port)).collect();
+    assert_eq!(buses, expected);
+}
+
+/// Name of a root port and the number of the bus behind it.
+fn secondary_bus(device: &Value) -> Option<(String, u64)> {
+    let bus = device.get("pci_bridge")?["bus"]["secondary"].as_u64()?;
+    Some((device["qdev_id"].as_str()?.to_owned(), bus))
 }
 
 /// Version, devices and machine types of the installed QEMU.
@@ -195,13 +237,18 @@ impl Folder {
         assert!(Command::new("qemu-img").args(arguments).status().unwrap().success());
     }
 
-    /// Starts QEMU, greets it, sends what it needs before it runs, and ends it.
-    fn start(&self, domain: &Domain, later: Vec<qemu::Command>) -> (bool, String) {
+    /// Starts QEMU with its monitor on standard input and output.
+    fn spawn(&self, domain: &Domain) -> Child {
         let arguments = qemu::arguments(domain).into_iter().map(without_tap);
         let mut command = Command::new(domain.machine.architecture.qemu_program());
         command.args(arguments).args(["-qmp", "stdio"]).envs(&domain.environment);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        command.spawn().unwrap()
+    }
+
+    /// Starts QEMU, greets it, sends what it needs before it runs, and ends it.
+    fn start(&self, domain: &Domain, later: Vec<qemu::Command>) -> (bool, String) {
+        let mut child = self.spawn(domain);
         let mut input = child.stdin.take().unwrap();
         let mut lines = vec![r#"{"execute":"qmp_capabilities"}"#.to_owned()];
         let commands = qemu::start_commands(domain);
