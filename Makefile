@@ -2,7 +2,8 @@
 
 SHELL := /bin/bash
 PACKAGES := gcc make pkg-config git ca-certificates \
-	qemu-system-x86 qemu-utils qemu-guest-agent busybox-static linux-image-cloud-amd64
+	qemu-system-x86 qemu-system-arm qemu-system-misc qemu-utils qemu-guest-agent ovmf qemu-efi-aarch64 \
+	busybox-static linux-image-cloud-amd64
 XTASK := $(or $(CARGO_TARGET_DIR),target)/debug/xtask
 
 .PHONY: help up test test-fast test-cluster lint bench cluster build packages

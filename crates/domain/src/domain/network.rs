@@ -1,0 +1,71 @@
+//! Network cards and what they are wired to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::pci::Address;
+
+/// A network card of the guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Interface {
+    /// Name of the interface and its network.
+    pub name: String,
+    /// Model of the card.
+    pub model: NicModel,
+    /// Hardware address.
+    pub mac: String,
+    /// What it is wired to.
+    pub backend: NetBackend,
+    /// Where it sits.
+    pub address: Address,
+    /// Place in the boot order, from 1.
+    pub boot_index: Option<u32>,
+    /// Number the guest's firmware names it by.
+    pub acpi_index: Option<u32>,
+    /// Whether the cable is in.
+    pub link_up: bool,
+    /// Largest packet, told to the guest.
+    pub mtu: Option<u32>,
+    /// Pairs of queues.
+    pub queues: u32,
+}
+
+/// Model of a network card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum NicModel {
+    /// Paravirtual.
+    Virtio,
+    /// Intel 82540EM.
+    E1000,
+    /// Intel 82574L.
+    E1000e,
+    /// Intel 82576.
+    Igb,
+    /// NE2000 on PCI.
+    Ne2kPci,
+    /// AMD PCnet.
+    Pcnet,
+    /// Realtek 8139.
+    Rtl8139,
+}
+
+/// What a network card is wired to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum NetBackend {
+    /// A tap device that is there already.
+    Tap {
+        /// Name of the device.
+        name: String,
+        /// Its queues as open file descriptors, if the process inherits them.
+        fds: Vec<i32>,
+        /// The kernel moves the packets.
+        vhost: bool,
+    },
+    /// A user-space switch behind a Unix socket that shares the guest's memory.
+    VhostUser {
+        /// Path of the socket.
+        socket: String,
+    },
+}

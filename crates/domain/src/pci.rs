@@ -1,0 +1,176 @@
+//! Where each device sits: addresses that stay when other devices come and go.
+//!
+//! A guest names its network cards and keeps its settings by address, so an address follows from what a device is
+//! and its place in its own list, never from how many devices of other kinds there are:
+//!
+//! - What there is once (USB, balloon, …) has a slot of its own on the root complex, which costs no root port.
+//! - Ports 1–4 are for network cards, 5 and 6 for the SCSI and channel controllers, 7 and up for virtio disks: the
+//!   numbers a guest knows from KubeVirt's third PCI topology, where the first card is `enp1s0`.
+//! - Further cards, virtual functions, host devices and shared directories come after them in zones that grow in
+//!   steps. A guest's bus numbers count ports, so zones are padded with spare ports, which take hot-plugged devices.
+
+mod plan;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use plan::PciPlan;
+
+/// First slot of the root complex with root ports.
+const FIRST_PORT_SLOT: u8 = 0x02;
+/// First slot of the root complex after the root ports.
+const END_PORT_SLOT: u8 = 0x13;
+/// How many root ports there can be.
+pub const MAX_PORTS: u32 = (END_PORT_SLOT - FIRST_PORT_SLOT) as u32 * 8;
+
+/// Where a device sits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Address {
+    /// On PCI: bus 0 is the root complex, bus N is behind root port N.
+    Pci {
+        /// Number of the bus.
+        bus: u32,
+        /// Slot on the bus.
+        slot: u8,
+        /// Function of the slot.
+        function: u8,
+    },
+    /// On the channel subsystem of IBM Z, by device number.
+    Ccw(u16),
+}
+
+/// What a device is, and its place among its like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// Network card that is not a host device.
+    Interface(u32),
+    /// SCSI controller.
+    Scsi,
+    /// Controller of the channels.
+    Serial,
+    /// Virtio disk.
+    Disk(u32),
+    /// Virtual function of a network card.
+    Sriov(u32),
+    /// GPU or other host device.
+    HostDevice(u32),
+    /// Shared directory.
+    Filesystem(u32),
+    /// Graphics card.
+    Video,
+    /// USB controller.
+    Usb,
+    /// Memory balloon.
+    Balloon,
+    /// Random number generator.
+    Rng,
+    /// Watchdog.
+    Watchdog,
+    /// Sockets to the host.
+    Vsock,
+    /// Memory that can grow.
+    Memory,
+    /// Keyboard or tablet.
+    Input(u32),
+    /// Crash reporter.
+    Panic(u32),
+    /// Sound card.
+    Sound,
+    /// SATA controller beyond the board's own.
+    Sata(u32),
+}
+
+/// How many devices of each kind that comes in lists there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Network cards.
+    pub interfaces: u32,
+    /// Virtio disks.
+    pub disks: u32,
+    /// Virtual functions.
+    pub sriov: u32,
+    /// GPUs and other host devices.
+    pub host_devices: u32,
+    /// Shared directories.
+    pub filesystems: u32,
+}
+
+/// Root ports of a machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PciLayout {
+    /// How many there are, numbered from 1.
+    pub ports: u32,
+}
+
+/// Why a device has no place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// All places of its kind are taken.
+    #[error("there is no free PCI slot left for it")]
+    Full,
+    /// The text is no PCI address.
+    #[error("{0:?} is not a PCI address of the form 0000:01:00.0")]
+    Malformed(String),
+    /// Another device was given the same address.
+    #[error("the PCI address {0} is already taken")]
+    Taken(String),
+    /// The board has no such place.
+    #[error(
+        "the machine has no place for a device at {0}: use function 0 of slot 0 on buses 1 to {MAX_PORTS}"
+    )]
+    NoSuchPlace(String),
+}
+
+impl Address {
+    /// A slot of the root complex.
+    pub fn root(slot: u8) -> Self {
+        Self::Pci { bus: 0, slot, function: 0 }
+    }
+
+    /// The one slot behind a root port.
+    pub fn port(port: u32) -> Self {
+        Self::Pci { bus: port, slot: 0, function: 0 }
+    }
+
+    /// Whether it is the first of several functions that share a slot.
+    pub fn leads_slot(&self) -> bool {
+        matches!(self, Self::Pci { bus: 0, slot: 0x19 | 0x1a | 0x1c, function: 0 })
+    }
+
+    /// Reads `0000:01:00.0`.
+    pub fn parse(text: &str) -> Result<Self, PlaceError> {
+        let malformed = || PlaceError::Malformed(text.to_owned());
+        let (rest, function) = text.rsplit_once('.').ok_or_else(malformed)?;
+        let mut parts = rest.split(':');
+        let mut next = |width: usize| {
+            let part = parts.next().filter(|part| part.len() == width).ok_or_else(malformed)?;
+            u32::from_str_radix(part, 16).map_err(|_| malformed())
+        };
+        let (domain, bus, slot) = (next(4)?, next(2)?, next(2)?);
+        let function = u8::from_str_radix(function, 16).map_err(|_| malformed())?;
+        if parts.next().is_some() || domain != 0 || slot > 0x1f || function > 7 {
+            return Err(malformed());
+        }
+        Ok(Self::Pci { bus, slot: slot as u8, function })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pci { bus, slot, function } => write!(f, "0000:{bus:02x}:{slot:02x}.{function}"),
+            Self::Ccw(device) => write!(f, "fe.0.{device:04x}"),
+        }
+    }
+}
+
+impl PciLayout {
+    /// Where root port `port` itself sits, as slot and function of the root complex.
+    pub fn port_slot(port: u32) -> (u8, u8) {
+        let index = port.saturating_sub(1).min(MAX_PORTS - 1);
+        (FIRST_PORT_SLOT + (index / 8) as u8, (index % 8) as u8)
+    }
+}

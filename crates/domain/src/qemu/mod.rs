@@ -1,0 +1,59 @@
+//! From a domain to QEMU's arguments and to the commands it needs before it runs.
+
+mod args;
+mod block;
+mod board;
+mod commands;
+mod console;
+mod cpu;
+mod devices;
+mod disks;
+mod display;
+mod firmware;
+mod host_devices;
+mod memory;
+pub mod names;
+mod network;
+mod security;
+
+pub use commands::{Command, attach_disk, attach_interface, start_commands};
+
+use crate::domain::Domain;
+use args::Args;
+
+/// What QEMU may not do: change privileges or resources, start programs, use old system calls.
+const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+
+/// The arguments of the QEMU process, without the program's own name.
+///
+/// QEMU starts stopped and runs once [`start_commands`] and then `cont` have been sent to its monitor.
+pub fn arguments(domain: &Domain) -> Vec<String> {
+    build(domain).list
+}
+
+/// Device drivers that the domain needs, each with the name of its device.
+pub fn drivers(domain: &Domain) -> Vec<(String, String)> {
+    build(domain).drivers
+}
+
+fn build(domain: &Domain) -> Args {
+    let mut args = Args::default();
+    args.option("-name", format!("guest={},debug-threads=on", args::escape(&domain.name())));
+    args.flag("-S");
+    board::add(domain, &mut args);
+    cpu::add(domain, &mut args);
+    memory::add(domain, &mut args);
+    security::add(domain, &mut args);
+    firmware::add(domain, &mut args);
+    console::monitor(domain, &mut args);
+    devices::controllers(domain, &mut args);
+    disks::add(domain, &mut args);
+    network::add(domain, &mut args);
+    console::add(domain, &mut args);
+    display::add(domain, &mut args);
+    host_devices::add(domain, &mut args);
+    devices::add(domain, &mut args);
+    args.option("-sandbox", SANDBOX);
+    args.option("-msg", "timestamp=on");
+    args
+}

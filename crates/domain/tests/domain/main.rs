@@ -1,0 +1,8 @@
+//! From VMIs to QEMU arguments: stored examples, any input at all, and a real QEMU.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod any_input;
+mod golden;
+mod pci;
+mod real_qemu;
+mod support;
