@@ -45,4 +45,4 @@ build: packages
 
 packages:
 	@scripts/packages $(PACKAGES)
-	@command -v cargo >/dev/null || { echo 'Rust is missing: install it with rustup (https://rustup.rs)'; exit 1; }
+	@command -v cargo >/dev/null || { echo 'Rust is missing: install it with rustup'; exit 1; }
