@@ -1,5 +1,6 @@
 //! Problems with an object: all of them, each with its field.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use crate::path::Path;
@@ -130,12 +131,12 @@ impl Problems {
     }
 
     /// The same without problems of these fields and of what is inside of them.
-    pub fn without(mut self, fields: &[String]) -> Self {
-        let covers = |outer: &String, field: &str| match field.strip_prefix(outer.as_str()) {
-            Some(rest) => rest.is_empty() || (!outer.is_empty() && rest.starts_with(['.', '['])),
-            None => false,
+    pub fn without(mut self, fields: &HashSet<String>) -> Self {
+        let outside = |field: &str| {
+            let ends = field.char_indices().filter(|(_, sign)| matches!(sign, '.' | '[')).map(|(end, _)| end);
+            !fields.contains(field) && ends.filter(|end| *end > 0).all(|end| !fields.contains(&field[..end]))
         };
-        self.found.retain(|problem| !fields.iter().any(|outer| covers(outer, &problem.field)));
+        self.found.retain(|problem| outside(&problem.field));
         self
     }
 
@@ -152,5 +153,29 @@ impl IntoIterator for Problems {
 
     fn into_iter(self) -> Self::IntoIter {
         self.found.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_inside_of_a_field_goes_with_it() {
+        let all = ["", "spec", "spec.a", "spec.a.b", "spec.a[1]", "spec.ab", "spec.b"];
+        let cases: [(&[&str], &[&str]); 4] = [
+            (&[], &all),
+            (&["spec.a"], &["", "spec", "spec.ab", "spec.b"]),
+            (&["spec"], &[""]),
+            (&[""], &all[1..]),
+        ];
+        for (fields, left) in cases {
+            let mut problems = Problems::default();
+            all.iter().for_each(|field| problems.invalid(&Path::new(field), "bad"));
+            let fields = fields.iter().map(|field| (*field).to_owned()).collect();
+            let found: Vec<String> =
+                problems.without(&fields).into_iter().map(|problem| problem.field).collect();
+            assert_eq!(found, left, "{fields:?}");
+        }
     }
 }

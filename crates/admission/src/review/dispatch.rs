@@ -1,5 +1,7 @@
 //! Which rules apply to which kind.
 
+use std::collections::HashSet;
+
 use kubevirt_api::crd::{KINDS, Kind};
 use kubevirt_api::names::groups;
 use serde::Serialize;
@@ -175,7 +177,7 @@ impl Dispatch<'_> {
 
 /// Adds what was found to what is known, but nothing of a field that was found wanting already, or inside of one.
 fn merge(known: &mut Problems, found: Problems) {
-    let wanting: Vec<String> = known.iter().map(|problem| problem.field.clone()).collect();
+    let wanting: HashSet<String> = known.iter().map(|problem| problem.field.clone()).collect();
     known.append(found.without(&wanting));
 }
 
