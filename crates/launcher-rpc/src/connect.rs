@@ -1,0 +1,81 @@
+//! Calling and listening on unix sockets.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use tokio::net::{UnixListener, UnixStream};
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::transport::{Channel, Endpoint, Uri};
+use tower::service_fn;
+
+use crate::version::{COMMANDS, EVENTS, NoCommonVersion, highest_common};
+use crate::{cmd, notify};
+
+/// The longest that the other side may take to accept a connection.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why the other side cannot be spoken to.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Nobody listens.
+    #[error("nobody answers at {path}: {source}")]
+    Unreachable {
+        /// The socket.
+        path: PathBuf,
+        /// What the system says.
+        source: tonic::transport::Error,
+    },
+    /// It did not say which versions it knows.
+    #[error("cannot learn the version of the other side: {0}")]
+    Handshake(#[from] Box<tonic::Status>),
+    /// It speaks another protocol.
+    #[error(transparent)]
+    Version(#[from] NoCommonVersion),
+}
+
+/// A channel to whoever listens at the socket. It does not reconnect by itself to another listener's socket.
+pub async fn channel(path: &Path) -> Result<Channel, ConnectError> {
+    let target = path.to_owned();
+    let connector = service_fn(move |_: Uri| {
+        let target = target.clone();
+        async move { UnixStream::connect(target).await.map(TokioIo::new) }
+    });
+    // The address is never looked up: the connector knows where to go.
+    let endpoint = Endpoint::from_static("http://localhost").connect_timeout(PATIENCE);
+    endpoint
+        .connect_with_connector(connector)
+        .await
+        .map_err(|source| ConnectError::Unreachable { path: path.to_owned(), source })
+}
+
+/// Connects to a launcher and agrees on a version.
+pub async fn launcher(path: &Path) -> Result<cmd::cmd_client::CmdClient<Channel>, ConnectError> {
+    let channel = channel(path).await?;
+    let mut info = cmd::info::cmd_info_client::CmdInfoClient::new(channel.clone());
+    let told = info.info(cmd::info::CmdInfoRequest {}).await.map_err(Box::new)?;
+    highest_common(&COMMANDS, &told.into_inner().supported_cmd_versions)?;
+    Ok(cmd::cmd_client::CmdClient::new(channel).max_decoding_message_size(MESSAGE_LIMIT))
+}
+
+/// Connects to the handler's ear and agrees on a version.
+pub async fn handler(path: &Path) -> Result<notify::notify_client::NotifyClient<Channel>, ConnectError> {
+    let channel = channel(path).await?;
+    let mut info = notify::info::notify_info_client::NotifyInfoClient::new(channel.clone());
+    let told = info.info(notify::info::NotifyInfoRequest {}).await.map_err(Box::new)?;
+    highest_common(&EVENTS, &told.into_inner().supported_notify_versions)?;
+    Ok(notify::notify_client::NotifyClient::new(channel))
+}
+
+/// The largest message: a screenshot of a large display has its place in it.
+pub const MESSAGE_LIMIT: usize = 64 << 20;
+
+/// Listens at a path; a socket that somebody left there is taken away first.
+pub fn listen(path: &Path) -> io::Result<UnixListenerStream> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    UnixListener::bind(path).map(UnixListenerStream::new)
+}
