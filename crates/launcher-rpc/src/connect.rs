@@ -2,10 +2,15 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::oneshot;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
@@ -35,24 +40,70 @@ pub enum ConnectError {
     Version(#[from] NoCommonVersion),
 }
 
-/// A channel to whoever listens at the socket. It does not reconnect by itself to another listener's socket.
-pub async fn channel(path: &Path) -> Result<Channel, ConnectError> {
+/// Resolves when a connection is over.
+pub type Closed = oneshot::Receiver<()>;
+
+/// A channel to whoever listens at the socket, and its end. It connects once: who comes later to the same path
+/// may be somebody else.
+pub async fn channel(path: &Path) -> Result<(Channel, Closed), ConnectError> {
+    let (open, closed) = oneshot::channel();
+    let open = Arc::new(Mutex::new(Some(open)));
     let target = path.to_owned();
     let connector = service_fn(move |_: Uri| {
+        let open = open.lock().ok().and_then(|mut open| open.take());
         let target = target.clone();
-        async move { UnixStream::connect(target).await.map(TokioIo::new) }
+        async move {
+            let open = open.ok_or(io::ErrorKind::NotConnected)?;
+            let stream = UnixStream::connect(target).await?;
+            io::Result::Ok(TokioIo::new(Watched { stream, _open: open }))
+        }
     });
     // The address is never looked up: the connector knows where to go.
     let endpoint = Endpoint::from_static("http://localhost").connect_timeout(PATIENCE);
-    endpoint
-        .connect_with_connector(connector)
-        .await
-        .map_err(|source| ConnectError::Unreachable { path: path.to_owned(), source })
+    let channel = endpoint.connect_with_connector(connector).await;
+    match channel {
+        Ok(channel) => Ok((channel, closed)),
+        Err(source) => Err(ConnectError::Unreachable { path: path.to_owned(), source }),
+    }
+}
+
+/// A stream that lets go of a sender when it is dropped, which is when its connection is over.
+struct Watched {
+    stream: UnixStream,
+    _open: oneshot::Sender<()>,
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
 }
 
 /// Connects to a launcher and agrees on a version.
 pub async fn launcher(path: &Path) -> Result<cmd::cmd_client::CmdClient<Channel>, ConnectError> {
-    let channel = channel(path).await?;
+    let (channel, _) = channel(path).await?;
     let mut info = cmd::info::cmd_info_client::CmdInfoClient::new(channel.clone());
     let told = info.info(cmd::info::CmdInfoRequest {}).await.map_err(Box::new)?;
     highest_common(&COMMANDS, &told.into_inner().supported_cmd_versions)?;
@@ -60,12 +111,14 @@ pub async fn launcher(path: &Path) -> Result<cmd::cmd_client::CmdClient<Channel>
 }
 
 /// Connects to the handler's ear and agrees on a version.
-pub async fn handler(path: &Path) -> Result<notify::notify_client::NotifyClient<Channel>, ConnectError> {
-    let channel = channel(path).await?;
+pub async fn handler(
+    path: &Path,
+) -> Result<(notify::notify_client::NotifyClient<Channel>, Closed), ConnectError> {
+    let (channel, closed) = channel(path).await?;
     let mut info = notify::info::notify_info_client::NotifyInfoClient::new(channel.clone());
     let told = info.info(notify::info::NotifyInfoRequest {}).await.map_err(Box::new)?;
     highest_common(&EVENTS, &told.into_inner().supported_notify_versions)?;
-    Ok(notify::notify_client::NotifyClient::new(channel))
+    Ok((notify::notify_client::NotifyClient::new(channel), closed))
 }
 
 /// The largest message: a screenshot of a large display has its place in it.

@@ -1,0 +1,32 @@
+//! The guest agent: whether it is there, and what it tells.
+
+use std::sync::Arc;
+
+use kubevirt_qemu::Agent;
+
+use crate::launcher::Launcher;
+use crate::running::Running;
+
+impl Launcher {
+    /// The agent, if it is connected.
+    pub(crate) fn agent(&self, running: &Running) -> Option<Agent> {
+        let connected = self.board.report().status.agent_connected;
+        running.agent.as_ref().filter(|_| connected).map(|(_, agent)| agent.clone())
+    }
+
+    /// The agent opened or closed its end of the channel.
+    pub(crate) fn agent_came_or_went(self: &Arc<Self>, _: &Arc<Running>, open: bool) {
+        self.board.change_status(|status| status.agent_connected = open);
+    }
+
+    /// The guest has more or less memory.
+    pub(crate) fn memory_changed(self: &Arc<Self>, running: &Arc<Running>) {
+        let (launcher, running) = (self.clone(), running.clone());
+        tokio::spawn(async move {
+            if let Ok(size) = running.machine.memory_size().await {
+                let bytes = size.base + size.plugged;
+                launcher.board.change_status(|status| status.memory = Some(bytes));
+            }
+        });
+    }
+}

@@ -1,0 +1,61 @@
+//! Why a command was not carried out.
+
+use kubevirt_domain::ConvertError;
+use kubevirt_qemu::agent::AgentError;
+use kubevirt_qemu::process::StartError;
+use kubevirt_qemu::qmp::QmpError;
+
+/// Why a command was not carried out, in words for whoever asked.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The request holds no VMI that can be read.
+    #[error("the request holds no readable VirtualMachineInstance: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// The request is for another machine.
+    #[error("this launcher runs {ours}, not {theirs}")]
+    AnotherMachine {
+        /// UID or name of our machine.
+        ours: String,
+        /// UID or name that was asked for.
+        theirs: String,
+    },
+    /// There is no machine yet, or none any more.
+    #[error("the virtual machine does not run")]
+    NotRunning,
+    /// The machine ran and ended; a launcher does not start a second one.
+    #[error("the virtual machine has ended: {0}")]
+    Ended(String),
+    /// The VMI asks for what cannot be done here.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
+    /// QEMU did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// QEMU did not do as it was told.
+    #[error(transparent)]
+    Qmp(#[from] QmpError),
+    /// The guest agent did not do as it was told.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// There is no guest agent.
+    #[error("the guest agent is not connected: install and start qemu-guest-agent in the guest")]
+    NoAgent,
+    /// A file or socket cannot be used.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// What we do not have.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+impl CommandError {
+    /// An error of the system, with what was tried.
+    pub fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        |source| Self::Io { what: what.into(), source }
+    }
+}

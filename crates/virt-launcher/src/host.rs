@@ -1,0 +1,88 @@
+//! What is known of the host and of its QEMU, asked once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use kubevirt_domain::QemuFacts;
+use kubevirt_domain::domain::Architecture;
+use kubevirt_qemu::process::{Launch, StartError};
+use kubevirt_qemu::qmp::QmpError;
+use tokio::sync::OnceCell;
+
+use crate::arguments::Arguments;
+
+/// What is known of the host.
+pub struct Host {
+    /// Architecture of the host.
+    pub(crate) architecture: Architecture,
+    qemu: OnceCell<QemuFacts>,
+    firmware: PathBuf,
+}
+
+/// QEMU cannot be asked what it has.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// It does not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// It does not answer.
+    #[error(transparent)]
+    Qmp(#[from] QmpError),
+}
+
+impl Host {
+    pub(crate) fn new(arguments: &Arguments) -> Self {
+        let architecture = Architecture::from_name(go_name(std::env::consts::ARCH)).unwrap_or_default();
+        Self { architecture, qemu: OnceCell::new(), firmware: arguments.ovmf_path.clone() }
+    }
+
+    /// Folder of the UEFI images.
+    pub(crate) fn firmware(&self) -> &Path {
+        &self.firmware
+    }
+
+    /// What QEMU has. The answer is the same for the launcher's life, so it is asked once, early.
+    pub(crate) async fn qemu(&self) -> Result<QemuFacts, ProbeError> {
+        self.qemu.get_or_try_init(|| probe(self.architecture)).await.cloned()
+    }
+}
+
+/// The program of an architecture: by its own name, or as distributions name the one for their own architecture.
+pub(crate) fn program(architecture: Architecture) -> PathBuf {
+    let other = Path::new("/usr/libexec/qemu-kvm");
+    let name = architecture.qemu_program();
+    let in_path = std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+    });
+    if !in_path && other.is_file() { other.to_owned() } else { name.into() }
+}
+
+async fn probe(architecture: Architecture) -> Result<QemuFacts, ProbeError> {
+    let arguments = ["-machine", "none", "-nodefaults", "-display", "none"];
+    let launch = Launch {
+        program: program(architecture),
+        arguments: arguments.map(Into::into).to_vec(),
+        ..Launch::default()
+    };
+    let (process, machine) = launch.start().await?;
+    let version = machine.qmp().version().clone();
+    let devices: BTreeSet<String> = machine.types().await?.into_iter().collect();
+    let mut machines = BTreeMap::new();
+    for kind in machine.machine_types().await? {
+        if let Some(alias) = kind.alias {
+            machines.insert(alias, kind.name.clone());
+        }
+        machines.insert(kind.name.clone(), kind.name);
+    }
+    process.end().await;
+    Ok(QemuFacts { version: (version.major, version.minor), devices, machines })
+}
+
+/// The name that Kubernetes has for an architecture of Rust.
+fn go_name(rust: &str) -> &str {
+    match rust {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}

@@ -1,0 +1,39 @@
+//! Questions about the machine that need no guest agent.
+
+use kubevirt_launcher_rpc::DomainReport;
+use kubevirt_launcher_rpc::report::State;
+use kubevirt_qemu::machine::ImageFormat;
+
+use crate::error::CommandError;
+use crate::launcher::Launcher;
+
+impl Launcher {
+    /// The latest report, once there is a machine to report on.
+    pub fn domain_report(&self) -> Option<DomainReport> {
+        let report = self.board.report();
+        (report.spec.is_some() || report.status.status != State::NoState).then_some(report)
+    }
+
+    /// Version of QEMU.
+    pub async fn qemu_version(&self) -> Result<String, CommandError> {
+        let (major, minor) = self.host.qemu().await?.version;
+        Ok(format!("{major}.{minor}"))
+    }
+
+    /// What the guest's display shows: the type of the image, and the image.
+    pub async fn screenshot(&self) -> Result<(String, Vec<u8>), CommandError> {
+        let running = self.running()?;
+        let domain = running.domain();
+        if domain.devices.graphics.is_none() {
+            let field = "spec.domain.devices.autoattachGraphicsDevice";
+            return Err(CommandError::Unsupported(format!("the virtual machine has no display ({field}: false)")));
+        }
+        let file = std::path::PathBuf::from(self.layout.machine(&domain.identity.uid, "screenshot.png"));
+        running.machine.screenshot(&file, ImageFormat::Png).await?;
+        let image = tokio::fs::read(&file).await;
+        // Left behind it would only take space.
+        let _ = tokio::fs::remove_file(&file).await;
+        let image = image.map_err(CommandError::io("cannot read the screenshot"))?;
+        Ok(("image/png".to_owned(), image))
+    }
+}

@@ -1,0 +1,81 @@
+//! Starting QEMU with a domain.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use kubevirt_domain::{Domain, qemu};
+use kubevirt_launcher_rpc::report::{Reason, State};
+use kubevirt_qemu::process::Launch;
+use kubevirt_qemu::qmp::QmpError;
+
+use super::files;
+use crate::error::CommandError;
+use crate::host;
+use crate::launcher::{Launcher, Stage};
+use crate::running::Running;
+
+/// How a machine comes into being.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// It starts.
+    Fresh,
+    /// It arrives from another host.
+    Incoming,
+}
+
+impl Launcher {
+    /// Starts QEMU with its CPUs stopped and begins to watch it.
+    pub(crate) async fn boot(
+        self: &Arc<Self>,
+        domain: Domain,
+        way: Way,
+    ) -> Result<Arc<Running>, CommandError> {
+        let folder = self.layout.machine(&domain.identity.uid, "");
+        files::prepare(&domain, Path::new(&folder))?;
+        let mut arguments: Vec<OsString> = qemu::arguments(&domain).into_iter().map(Into::into).collect();
+        if way == Way::Incoming {
+            arguments.extend(["-incoming".into(), "defer".into()]);
+        }
+        let launch = Launch {
+            program: host::program(domain.machine.architecture),
+            arguments,
+            environment: environment(&domain),
+            ..Launch::default()
+        };
+        let (process, machine) = launch.start().await?;
+        let events = machine.events();
+        let running = Arc::new(Running::new(process, machine, domain));
+        if let Err(error) = self.make_ready(&running, way).await {
+            running.process.end().await;
+            return Err(error);
+        }
+        self.board.change(|report| {
+            report.spec = Some(running.domain());
+            let status = &mut report.status;
+            (status.status, status.reason) = (State::Paused, Reason::StartingUp);
+            status.message.clear();
+            let accelerator = if running.domain().is_kvm() { "kvm" } else { "tcg" };
+            status.accelerator = accelerator.to_owned();
+        });
+        self.set_running(Some(running.clone()));
+        self.set_stage(Stage::Running);
+        tokio::spawn(self.clone().watch(running.clone(), events));
+        Ok(running)
+    }
+
+    async fn make_ready(&self, running: &Running, way: Way) -> Result<(), CommandError> {
+        if way == Way::Fresh {
+            for command in qemu::start_commands(&running.domain()) {
+                let told: Result<(), QmpError> =
+                    running.machine.qmp().run(command.execute, command.arguments).await;
+                told?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn environment(domain: &Domain) -> Vec<(OsString, OsString)> {
+    domain.environment.iter().map(|(name, value)| (name.into(), value.into())).collect()
+}

@@ -1,0 +1,119 @@
+//! Everything that shapes a domain and is not in its VMI.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use kubevirt_api::vmi::VirtualMachineInstance;
+use kubevirt_domain::facts::{AllocatedDevices, FirmwareFiles, FlashFiles, NumaCell, SmbiosFacts};
+use kubevirt_domain::{Domain, HostFacts, convert};
+use kubevirt_launcher_rpc::cmd::{Topology, VirtualMachineOptions};
+
+use crate::error::CommandError;
+use crate::launcher::Launcher;
+
+impl Launcher {
+    /// The domain of a VMI on this host.
+    pub(crate) async fn describe(
+        &self,
+        vmi: &VirtualMachineInstance,
+        options: &VirtualMachineOptions,
+    ) -> Result<Domain, CommandError> {
+        let host = self.host_facts(vmi, options)?;
+        let qemu = self.host.qemu().await?;
+        Ok(convert(vmi, &host, &qemu, &self.layout)?)
+    }
+
+    fn host_facts(
+        &self,
+        vmi: &VirtualMachineInstance,
+        options: &VirtualMachineOptions,
+    ) -> Result<HostFacts, CommandError> {
+        let cluster = options.cluster_config.clone().unwrap_or_default();
+        let environment: BTreeMap<String, String> = std::env::vars().collect();
+        Ok(HostFacts {
+            architecture: self.host.architecture,
+            kvm: false,
+            allow_emulation: self.arguments.allow_emulation || self.arguments.use_emulation,
+            numa: numa(options.topology.as_ref()),
+            firmware: firmware(self.host.firmware()),
+            devices: AllocatedDevices::from_env(&environment, device_names(vmi)),
+            smbios: smbios(options),
+            vhost_net: Path::new("/dev/vhost-net").exists(),
+            now: Some(jiff::Timestamp::now().as_second()),
+            serial_log: !cluster.serial_console_log_disabled,
+            free_page_reporting: !cluster.free_page_reporting_disabled,
+            balloon_stats_period: options.mem_balloon_stats_period,
+            bochs_for_efi: cluster.bochs_display_for_efi_guests,
+            ..HostFacts::default()
+        })
+    }
+}
+
+/// Names of the device plugins' resources that the VMI asks for.
+fn device_names(vmi: &VirtualMachineInstance) -> Vec<&str> {
+    let devices = &vmi.spec.domain.devices;
+    let gpus = devices.gpus.iter().flatten().filter_map(|gpu| gpu.device_name.as_deref());
+    let others = devices.host_devices.iter().flatten().filter_map(|device| device.device_name.as_deref());
+    gpus.chain(others).collect()
+}
+
+fn smbios(options: &VirtualMachineOptions) -> SmbiosFacts {
+    let Some(told) = options.virtual_machine_smbios.clone() else { return SmbiosFacts::default() };
+    SmbiosFacts {
+        manufacturer: told.manufacturer,
+        product: told.product,
+        version: told.version,
+        sku: told.sku,
+        family: told.family,
+    }
+}
+
+fn numa(topology: Option<&Topology>) -> Vec<NumaCell> {
+    let cells = topology.map(|topology| topology.numa_cells.as_slice()).unwrap_or_default();
+    let cell = |cell: &kubevirt_launcher_rpc::cmd::Cell| {
+        let mut cores: Vec<Vec<u32>> = Vec::new();
+        for cpu in &cell.cpus {
+            let mut threads: Vec<u32> = cpu.siblings.iter().copied().chain([cpu.id]).collect();
+            threads.sort_unstable();
+            threads.dedup();
+            if !cores.contains(&threads) {
+                cores.push(threads);
+            }
+        }
+        let distances = cell.distances.iter().map(|to| u32::try_from(to.value).unwrap_or(u32::MAX)).collect();
+        NumaCell { id: cell.id, cores, distances }
+    };
+    cells.iter().map(cell).collect()
+}
+
+/// The UEFI images of a folder, by the names that distributions give them.
+fn firmware(folder: &Path) -> FirmwareFiles {
+    let pair = |pairs: &[(&str, &str)]| {
+        pairs.iter().find_map(|(code, vars)| {
+            let (code, vars) = (folder.join(code), folder.join(vars));
+            let text = |path: &Path| path.to_string_lossy().into_owned();
+            (code.exists() && vars.exists()).then(|| FlashFiles { code: text(&code), vars: text(&vars) })
+        })
+    };
+    let single = |names: &[&str]| {
+        names.iter().map(|name| folder.join(name)).find(|path| path.exists()).map(|path| {
+            path.to_string_lossy().into_owned()
+        })
+    };
+    FirmwareFiles {
+        plain: pair(&[
+            ("OVMF_CODE.fd", "OVMF_VARS.fd"),
+            ("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"),
+            ("AAVMF_CODE.fd", "AAVMF_VARS.fd"),
+        ]),
+        secure: pair(&[
+            ("OVMF_CODE.secboot.fd", "OVMF_VARS.secboot.fd"),
+            ("OVMF_CODE_4M.secboot.fd", "OVMF_VARS_4M.ms.fd"),
+            ("AAVMF_CODE.secboot.fd", "AAVMF_VARS.secboot.fd"),
+        ]),
+        sev: pair(&[("OVMF_CODE.cc.fd", "OVMF_VARS.fd"), ("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd")]),
+        snp: single(&["OVMF.amdsev.fd"]),
+        tdx: single(&["OVMF.inteltdx.fd"]),
+        tdx_secure: single(&["OVMF.inteltdx.secboot.fd"]),
+    }
+}

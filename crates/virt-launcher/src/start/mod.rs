@@ -1,0 +1,68 @@
+//! From the wish for a machine to one that runs.
+
+mod boot;
+mod facts;
+mod files;
+
+use std::sync::Arc;
+
+use kubevirt_api::vmi::VirtualMachineInstance;
+use kubevirt_launcher_rpc::cmd::VirtualMachineOptions;
+use kubevirt_launcher_rpc::report::{Reason, State};
+
+use crate::error::CommandError;
+use crate::launcher::{Launcher, Stage};
+
+impl Launcher {
+    /// Starts the machine, or brings a running one in line with its VMI.
+    pub async fn sync(
+        self: &Arc<Self>,
+        vmi: &VirtualMachineInstance,
+        options: &VirtualMachineOptions,
+    ) -> Result<(), CommandError> {
+        let _work = self.work.lock().await;
+        match self.stage() {
+            Stage::Waiting => self.start(vmi, options).await,
+            Stage::Running => self.update(vmi, options).await,
+            Stage::Ended | Stage::Dismissed => {
+                let status = self.board.report().status;
+                Err(CommandError::Ended(format!("{:?}, {:?}", status.status, status.reason)))
+            }
+        }
+    }
+
+    async fn start(
+        self: &Arc<Self>,
+        vmi: &VirtualMachineInstance,
+        options: &VirtualMachineOptions,
+    ) -> Result<(), CommandError> {
+        if self.arguments.hook_sidecars > 0 {
+            return Err(CommandError::Unsupported(
+                "hook sidecars exchange libvirt domains, which this hypervisor does not have: remove the annotation \
+                 hooks.kubevirt.io/hookSidecars"
+                    .into(),
+            ));
+        }
+        let domain = self.describe(vmi, options).await?;
+        let start_paused = domain.lifecycle.start_paused;
+        let running = self.boot(domain, boot::Way::Fresh).await?;
+        if start_paused {
+            self.board.change_status(|status| (status.status, status.reason) = (State::Paused, Reason::User));
+            return Ok(());
+        }
+        if let Err(error) = self.resume(&running).await {
+            let words = running.process.output();
+            tracing::error!(%error, ?words, "the machine does not run");
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    async fn update(
+        self: &Arc<Self>,
+        _vmi: &VirtualMachineInstance,
+        _options: &VirtualMachineOptions,
+    ) -> Result<(), CommandError> {
+        Ok(())
+    }
+}
