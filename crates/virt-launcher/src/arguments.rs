@@ -139,7 +139,8 @@ impl Arguments {
 
 /// Reads a duration as Go writes it: `299s`, `5m`, `1h30m`, `1.5s`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let told = kubevirt_api::duration::Duration(text.to_owned()).parse().map_err(|error| error.to_string())?;
+    let told =
+        kubevirt_api::duration::Duration(text.to_owned()).parse().map_err(|error| error.to_string())?;
     Ok(told.into())
 }
 

@@ -13,7 +13,6 @@ impl Launcher {
     pub async fn redefine_checkpoint(&self, _: &[u8]) -> Result<bool, CommandError> {
         missing("backup")
     }
-
 }
 
 fn missing<T>(what: &str) -> Result<T, CommandError> {

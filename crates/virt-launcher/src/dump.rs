@@ -8,7 +8,6 @@ impl Launcher {
     pub async fn dump_memory(&self, _: &str) -> Result<(), CommandError> {
         missing("memory dump")
     }
-
 }
 
 fn missing<T>(what: &str) -> Result<T, CommandError> {

@@ -31,6 +31,9 @@ pub enum CommandError {
     /// QEMU did not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// QEMU cannot be asked what it has.
+    #[error(transparent)]
+    Probe(#[from] crate::host::ProbeError),
     /// QEMU did not do as it was told.
     #[error(transparent)]
     Qmp(#[from] QmpError),

@@ -41,6 +41,13 @@ impl Host {
         &self.firmware
     }
 
+    /// Finds out everything now, so that nobody has to wait for it later.
+    pub(crate) async fn learn(&self) {
+        if let Err(error) = self.qemu().await {
+            tracing::error!(%error, "QEMU cannot be asked what it has");
+        }
+    }
+
     /// What QEMU has. The answer is the same for the launcher's life, so it is asked once, early.
     pub(crate) async fn qemu(&self) -> Result<QemuFacts, ProbeError> {
         self.qemu.get_or_try_init(|| probe(self.architecture)).await.cloned()
@@ -51,9 +58,8 @@ impl Host {
 pub(crate) fn program(architecture: Architecture) -> PathBuf {
     let other = Path::new("/usr/libexec/qemu-kvm");
     let name = architecture.qemu_program();
-    let in_path = std::env::var_os("PATH").is_some_and(|path| {
-        std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
-    });
+    let in_path = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()));
     if !in_path && other.is_file() { other.to_owned() } else { name.into() }
 }
 

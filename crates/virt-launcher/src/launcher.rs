@@ -79,6 +79,15 @@ impl Launcher {
         (Arc::new(launcher), notices)
     }
 
+    /// Makes the folders that volumes, sockets and QEMU need.
+    pub(crate) fn make_folders(&self) -> std::io::Result<()> {
+        let machine = self.layout.machine(&self.arguments.uid, "");
+        for folder in [machine.as_str(), &self.layout.ephemeral] {
+            std::fs::create_dir_all(folder)?;
+        }
+        Ok(())
+    }
+
     /// The machine that runs.
     pub(crate) fn running(&self) -> Result<Arc<Running>, CommandError> {
         lock(&self.running).clone().ok_or(CommandError::NotRunning)

@@ -8,20 +8,31 @@ use crate::launcher::Launcher;
 
 impl Launcher {
     /// CPUs.
-    pub async fn sync_cpus(&self, _: &VirtualMachineInstance, _: &VirtualMachineOptions) -> Result<(), CommandError> {
+    pub async fn sync_cpus(
+        &self,
+        _: &VirtualMachineInstance,
+        _: &VirtualMachineOptions,
+    ) -> Result<(), CommandError> {
         missing("CPU hotplug")
     }
 
     /// Memory.
-    pub async fn sync_memory(&self, _: &VirtualMachineInstance, _: &VirtualMachineOptions) -> Result<(), CommandError> {
+    pub async fn sync_memory(
+        &self,
+        _: &VirtualMachineInstance,
+        _: &VirtualMachineOptions,
+    ) -> Result<(), CommandError> {
         missing("memory hotplug")
     }
 
     /// Host devices.
-    pub async fn plug_host_devices(&self, _: &VirtualMachineInstance, _: &VirtualMachineOptions) -> Result<(), CommandError> {
+    pub async fn plug_host_devices(
+        &self,
+        _: &VirtualMachineInstance,
+        _: &VirtualMachineOptions,
+    ) -> Result<(), CommandError> {
         missing("host device hotplug")
     }
-
 }
 
 fn missing<T>(what: &str) -> Result<T, CommandError> {

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Event, ObjectReference};
+use kubevirt_launcher_rpc::DomainReport;
 use kubevirt_launcher_rpc::connect::{self, ConnectError};
 use kubevirt_launcher_rpc::notify::notify_client::NotifyClient;
 use kubevirt_launcher_rpc::notify::{DomainEventRequest, K8sEventRequest, Response};
 use kubevirt_launcher_rpc::report::{ReportMetadata, State};
-use kubevirt_launcher_rpc::DomainReport;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tonic::transport::Channel;

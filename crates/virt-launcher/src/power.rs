@@ -101,6 +101,11 @@ impl Launcher {
         Ok(())
     }
 
+    /// Forgets the machine. One that still runs is ended.
+    pub async fn delete(&self) -> Result<(), CommandError> {
+        self.kill().await
+    }
+
     /// Asks the guest to shut down and ends the machine if it has not within its grace period.
     pub async fn shut_down_gracefully(&self) {
         let Ok(running) = self.running() else { return };

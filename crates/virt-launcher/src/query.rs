@@ -26,7 +26,9 @@ impl Launcher {
         let domain = running.domain();
         if domain.devices.graphics.is_none() {
             let field = "spec.domain.devices.autoattachGraphicsDevice";
-            return Err(CommandError::Unsupported(format!("the virtual machine has no display ({field}: false)")));
+            return Err(CommandError::Unsupported(format!(
+                "the virtual machine has no display ({field}: false)"
+            )));
         }
         let file = std::path::PathBuf::from(self.layout.machine(&domain.identity.uid, "screenshot.png"));
         running.machine.screenshot(&file, ImageFormat::Png).await?;

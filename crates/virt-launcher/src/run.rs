@@ -94,7 +94,8 @@ async fn outlive(launcher: &Arc<Launcher>, signals: &mut Signals, patience: Dura
         }
     }
     let mut stage = launcher.follow_stage();
-    let ended = async { stage.wait_for(|stage| matches!(stage, Stage::Ended | Stage::Dismissed)).await.is_ok() };
+    let ended =
+        async { stage.wait_for(|stage| matches!(stage, Stage::Ended | Stage::Dismissed)).await.is_ok() };
     tokio::pin!(ended);
     loop {
         tokio::select! {

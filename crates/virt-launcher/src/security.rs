@@ -18,7 +18,6 @@ impl Launcher {
     pub async fn inject_launch_secret(&self, _: &[u8]) -> Result<(), CommandError> {
         missing("SEV")
     }
-
 }
 
 fn missing<T>(what: &str) -> Result<T, CommandError> {

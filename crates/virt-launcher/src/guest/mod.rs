@@ -40,7 +40,6 @@ impl Launcher {
     pub async fn guest_ping(&self, _: i32) -> Result<(), CommandError> {
         missing("ping")
     }
-
 }
 
 fn missing<T>(what: &str) -> Result<T, CommandError> {

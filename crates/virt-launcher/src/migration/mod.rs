@@ -13,7 +13,11 @@ impl Launcher {
     }
 
     /// Gets ready to receive the machine.
-    pub async fn prepare_target(&self, _: &VirtualMachineInstance, _: &VirtualMachineOptions) -> Result<(), CommandError> {
+    pub async fn prepare_target(
+        &self,
+        _: &VirtualMachineInstance,
+        _: &VirtualMachineOptions,
+    ) -> Result<(), CommandError> {
         missing("migration")
     }
 
@@ -23,15 +27,22 @@ impl Launcher {
     }
 
     /// After arrival.
-    pub async fn finalize_migration(&self, _: &VirtualMachineInstance, _: &VirtualMachineOptions) -> Result<(), CommandError> {
+    pub async fn finalize_migration(
+        &self,
+        _: &VirtualMachineInstance,
+        _: &VirtualMachineOptions,
+    ) -> Result<(), CommandError> {
         missing("migration")
     }
 
     /// Nothing will arrive.
-    pub async fn dismiss_target(&self, _: &VirtualMachineInstance, _: &VirtualMachineOptions) -> Result<(), CommandError> {
+    pub async fn dismiss_target(
+        &self,
+        _: &VirtualMachineInstance,
+        _: &VirtualMachineOptions,
+    ) -> Result<(), CommandError> {
         missing("migration")
     }
-
 }
 
 fn missing<T>(what: &str) -> Result<T, CommandError> {

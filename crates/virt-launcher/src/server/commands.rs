@@ -1,5 +1,7 @@
 //! Each command of the protocol, handed on.
 
+use std::pin::Pin;
+
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_launcher_rpc::cmd::cmd_server::Cmd;
 use kubevirt_launcher_rpc::cmd::{self, EmptyRequest, Response, VirtualMachineOptions, VmiRequest};
@@ -10,6 +12,9 @@ use super::answer::{done, json, split};
 use crate::error::CommandError;
 
 type Answer<T> = Result<tonic::Response<T>, Status>;
+
+/// What a method of the trait returns; written out where a macro makes the method.
+type Later<'a, T> = Pin<Box<dyn Future<Output = Answer<T>> + Send + 'a>>;
 
 impl Commands {
     /// The VMI of a request.
@@ -29,14 +34,18 @@ impl Commands {
 /// A command for the machine that the request names, without further arguments.
 macro_rules! verbs {
     ($($command:ident => $verb:ident),* $(,)?) => {
-        $(async fn $command(&self, request: Request<VmiRequest>) -> Answer<Response> {
-            let request = request.into_inner();
-            tracing::info!(command = stringify!($verb), "the handler asks");
-            let outcome = match self.vmi(request.vmi.as_ref()) {
-                Ok(_) => self.launcher.$verb().await,
-                Err(error) => Err(error),
-            };
-            Ok(done(outcome).into())
+        $(fn $command<'a, 'b>(&'a self, request: Request<VmiRequest>) -> Later<'b, Response>
+        where
+            'a: 'b,
+        {
+            Box::pin(async move {
+                tracing::info!(command = stringify!($verb), "the handler asks");
+                let outcome = match self.vmi(request.into_inner().vmi.as_ref()) {
+                    Ok(_) => self.launcher.$verb().await,
+                    Err(error) => Err(error),
+                };
+                Ok(done(outcome).into())
+            })
         })*
     };
 }
@@ -44,12 +53,17 @@ macro_rules! verbs {
 /// A command that takes the VMI and what the handler adds to it.
 macro_rules! wishes {
     ($($command:ident => $wish:ident),* $(,)?) => {
-        $(async fn $command(&self, request: Request<VmiRequest>) -> Answer<Response> {
-            let outcome = match self.wish(request.into_inner()) {
-                Ok((vmi, options)) => self.launcher.$wish(&vmi, &options).await,
-                Err(error) => Err(error),
-            };
-            Ok(done(outcome).into())
+        $(fn $command<'a, 'b>(&'a self, request: Request<VmiRequest>) -> Later<'b, Response>
+        where
+            'a: 'b,
+        {
+            Box::pin(async move {
+                let outcome = match self.wish(request.into_inner()) {
+                    Ok((vmi, options)) => self.launcher.$wish(&vmi, &options).await,
+                    Err(error) => Err(error),
+                };
+                Ok(done(outcome).into())
+            })
         })*
     };
 }
@@ -57,9 +71,14 @@ macro_rules! wishes {
 /// A question whose answer is a JSON text.
 macro_rules! questions {
     ($($command:ident => $question:ident -> $answer:ident . $field:ident),* $(,)?) => {
-        $(async fn $command(&self, _: Request<EmptyRequest>) -> Answer<cmd::$answer> {
-            let (response, text) = json(self.launcher.$question().await);
-            Ok(cmd::$answer { response: Some(response), $field: text }.into())
+        $(fn $command<'a, 'b>(&'a self, _: Request<EmptyRequest>) -> Later<'b, cmd::$answer>
+        where
+            'a: 'b,
+        {
+            Box::pin(async move {
+                let (response, text) = json(self.launcher.$question().await);
+                Ok(cmd::$answer { response: Some(response), $field: text }.into())
+            })
         })*
     };
 }
@@ -165,10 +184,7 @@ impl Cmd for Commands {
         Ok(cmd::SevInfoResponse { response: Some(response), sev_info: info.into_bytes() }.into())
     }
 
-    async fn get_launch_measurement(
-        &self,
-        _: Request<VmiRequest>,
-    ) -> Answer<cmd::LaunchMeasurementResponse> {
+    async fn get_launch_measurement(&self, _: Request<VmiRequest>) -> Answer<cmd::LaunchMeasurementResponse> {
         let (response, told) = json(self.launcher.launch_measurement().await);
         let launch_measurement = told.into_bytes();
         Ok(cmd::LaunchMeasurementResponse { response: Some(response), launch_measurement }.into())

@@ -96,9 +96,11 @@ fn firmware(folder: &Path) -> FirmwareFiles {
         })
     };
     let single = |names: &[&str]| {
-        names.iter().map(|name| folder.join(name)).find(|path| path.exists()).map(|path| {
-            path.to_string_lossy().into_owned()
-        })
+        names
+            .iter()
+            .map(|name| folder.join(name))
+            .find(|path| path.exists())
+            .map(|path| path.to_string_lossy().into_owned())
     };
     FirmwareFiles {
         plain: pair(&[
