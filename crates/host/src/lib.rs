@@ -10,8 +10,10 @@ pub mod locking;
 pub mod memory;
 pub mod numa;
 mod read;
+mod realtime;
 pub mod storage;
 #[cfg(test)]
 mod testing;
+pub mod threads;
 
 pub use read::ReadError;
