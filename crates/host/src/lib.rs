@@ -9,6 +9,7 @@ pub mod kvm;
 pub mod locking;
 pub mod memory;
 pub mod numa;
+pub mod orphans;
 mod read;
 mod realtime;
 pub mod storage;
