@@ -4,7 +4,7 @@
 //! started with KVM hangs without a word. So a tiny guest has to run before anything is promised.
 
 mod accelerator;
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(any(not(target_arch = "x86_64"), test))]
 mod create;
 #[cfg(target_arch = "x86_64")]
 mod guest;
@@ -12,7 +12,6 @@ mod guest;
 mod trial;
 
 use std::fmt;
-use std::io::{self, ErrorKind};
 use std::path::Path;
 
 pub use accelerator::{Accelerator, NoAccelerator, accelerator};
@@ -20,6 +19,8 @@ pub use accelerator::{Accelerator, NoAccelerator, accelerator};
 use create::attempt;
 #[cfg(target_arch = "x86_64")]
 use trial::attempt;
+
+use crate::device::{self, Device};
 
 /// Where the kernel has KVM.
 const DEVICE: &str = "/dev/kvm";
@@ -54,42 +55,17 @@ pub fn probe() -> Kvm {
     probe_device(Path::new(DEVICE))
 }
 
-fn probe_device(device: &Path) -> Kvm {
-    match open(device) {
-        Ok(()) => attempt(device).map_or_else(|reason| Kvm::Unusable { reason }, |()| Kvm::Usable),
-        Err(error) => not_opened(&error),
-    }
-}
-
-fn open(device: &Path) -> io::Result<()> {
-    std::fs::OpenOptions::new().read(true).write(true).open(device).map(drop)
-}
-
-/// A device file without a driver behind it is as good as none.
-fn not_opened(error: &io::Error) -> Kvm {
-    let driverless = [libc::ENODEV, libc::ENXIO];
-    if error.kind() == ErrorKind::NotFound
-        || error.raw_os_error().is_some_and(|code| driverless.contains(&code))
-    {
-        Kvm::Missing
-    } else {
-        Kvm::Unusable { reason: format!("it cannot be opened: {error}") }
+fn probe_device(path: &Path) -> Kvm {
+    match device::check(path) {
+        Device::Usable => attempt(path).map_or_else(|reason| Kvm::Unusable { reason }, |()| Kvm::Usable),
+        Device::Missing => Kvm::Missing,
+        Device::Unusable { reason } => Kvm::Unusable { reason },
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tells_missing_from_closed() {
-        for (code, missing) in
-            [(libc::ENOENT, true), (libc::ENODEV, true), (libc::ENXIO, true), (libc::EACCES, false)]
-        {
-            let kvm = not_opened(&io::Error::from_raw_os_error(code));
-            assert_eq!(kvm == Kvm::Missing, missing, "{kvm}");
-        }
-    }
 
     #[test]
     fn needs_a_device_that_is_kvm() {
