@@ -71,7 +71,7 @@ async fn probe(architecture: Architecture) -> Result<QemuFacts, ProbeError> {
         ..Launch::default()
     };
     let (process, machine) = launch.start().await?;
-    let version = machine.qmp().version().clone();
+    let version = machine.qmp().version().major_minor();
     let devices: BTreeSet<String> = machine.types().await?.into_iter().collect();
     let mut machines = BTreeMap::new();
     for kind in machine.machine_types().await? {
@@ -81,7 +81,7 @@ async fn probe(architecture: Architecture) -> Result<QemuFacts, ProbeError> {
         machines.insert(kind.name.clone(), kind.name);
     }
     process.end().await;
-    Ok(QemuFacts { version: (version.major, version.minor), devices, machines })
+    Ok(QemuFacts { version, devices, machines })
 }
 
 /// The name that Kubernetes has for an architecture of Rust.

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use kubevirt_domain::Domain;
 use kubevirt_domain::qemu::names;
+use kubevirt_host::cgroup::Cgroups;
 use kubevirt_qemu::{Agent, Machine, Process};
 
 use crate::launcher::lock;
@@ -62,5 +63,6 @@ impl Running {
 }
 
 fn oom_kills() -> u64 {
-    0
+    let events = Cgroups::of_self().and_then(|groups| groups.memory_events());
+    events.ok().flatten().map_or(0, |events| events.oom_kills)
 }

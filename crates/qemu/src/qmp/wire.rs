@@ -39,9 +39,14 @@ struct Triple {
 }
 
 impl Version {
+    /// Its first two numbers.
+    pub fn major_minor(&self) -> (u32, u32) {
+        (self.qemu.major, self.qemu.minor)
+    }
+
     /// Whether this QEMU is at least this old, as in `at_least(7, 2)`.
     pub fn at_least(&self, major: u32, minor: u32) -> bool {
-        (self.qemu.major, self.qemu.minor) >= (major, minor)
+        self.major_minor() >= (major, minor)
     }
 }
 
