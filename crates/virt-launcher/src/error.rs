@@ -31,6 +31,9 @@ pub enum CommandError {
     /// QEMU did not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// Machines cannot run on this host.
+    #[error(transparent)]
+    NoAccelerator(#[from] kubevirt_host::kvm::NoAccelerator),
     /// QEMU cannot be asked what it has.
     #[error(transparent)]
     Probe(#[from] crate::host::ProbeError),

@@ -1,10 +1,12 @@
 //! The launcher: one machine, from the first wish for it to its end.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_domain::Layout;
 use kubevirt_launcher_rpc::report::{GracePeriod, Reason, ReportMetadata, State};
+use kubevirt_network::dhcp::Server;
 use tokio::sync::{mpsc, watch};
 
 use crate::arguments::Arguments;
@@ -26,6 +28,8 @@ pub struct Launcher {
     pub(crate) board: Board,
     /// One command at a time changes what the machine is made of; power and questions do not wait for it.
     pub(crate) work: tokio::sync::Mutex<()>,
+    /// Who tells the guest its addresses, by network.
+    pub(crate) dhcp: Mutex<BTreeMap<String, Server>>,
     running: Mutex<Option<Arc<Running>>>,
     intent: Mutex<Intent>,
     stage: watch::Sender<Stage>,
@@ -72,6 +76,7 @@ impl Launcher {
             host,
             board,
             work: tokio::sync::Mutex::new(()),
+            dhcp: Mutex::new(BTreeMap::new()),
             running: Mutex::new(None),
             intent: Mutex::new(Intent::default()),
             stage: watch::Sender::new(Stage::Waiting),

@@ -9,7 +9,7 @@ use kubevirt_launcher_rpc::report::{Reason, State};
 use kubevirt_qemu::process::Launch;
 use kubevirt_qemu::qmp::QmpError;
 
-use super::files;
+use super::{files, pins};
 use crate::error::CommandError;
 use crate::host;
 use crate::launcher::{Launcher, Stage};
@@ -65,6 +65,7 @@ impl Launcher {
     }
 
     async fn make_ready(&self, running: &Running, way: Way) -> Result<(), CommandError> {
+        pins::pin(running).await?;
         if way == Way::Fresh {
             for command in qemu::start_commands(&running.domain()) {
                 let told: Result<(), QmpError> =

@@ -6,8 +6,13 @@ use std::path::Path;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_domain::facts::{AllocatedDevices, FirmwareFiles, FlashFiles, NumaCell, SmbiosFacts};
 use kubevirt_domain::{Domain, HostFacts, convert};
+use kubevirt_host::cpus;
+use kubevirt_host::device::{self, Device};
+use kubevirt_host::kvm::Accelerator;
+use kubevirt_host::locking::Lockable;
 use kubevirt_launcher_rpc::cmd::{Topology, VirtualMachineOptions};
 
+use super::network;
 use crate::error::CommandError;
 use crate::launcher::Launcher;
 
@@ -18,12 +23,15 @@ impl Launcher {
         vmi: &VirtualMachineInstance,
         options: &VirtualMachineOptions,
     ) -> Result<Domain, CommandError> {
-        let host = self.host_facts(vmi, options)?;
+        let wirings = network::wirings(&options.network_json)?;
+        self.serve_dhcp(vmi, &wirings)?;
+        let mut host = self.host_facts(vmi, options).await?;
+        host.interfaces = network::facts(&wirings);
         let qemu = self.host.qemu().await?;
         Ok(convert(vmi, &host, &qemu, &self.layout)?)
     }
 
-    fn host_facts(
+    async fn host_facts(
         &self,
         vmi: &VirtualMachineInstance,
         options: &VirtualMachineOptions,
@@ -32,13 +40,15 @@ impl Launcher {
         let environment: BTreeMap<String, String> = std::env::vars().collect();
         Ok(HostFacts {
             architecture: self.host.architecture,
-            kvm: false,
+            kvm: self.host.accelerator().await? == Accelerator::Kvm,
             allow_emulation: self.arguments.allow_emulation || self.arguments.use_emulation,
             numa: numa(options.topology.as_ref()),
+            cpuset: cpus::of_container().unwrap_or_default(),
             firmware: firmware(self.host.firmware()),
             devices: AllocatedDevices::from_env(&environment, device_names(vmi)),
             smbios: smbios(options),
-            vhost_net: Path::new("/dev/vhost-net").exists(),
+            vhost_net: device::vhost_net() == Device::Usable,
+            can_lock_memory: Lockable::of_children().is_ok_and(|lockable| lockable == Lockable::All),
             now: Some(jiff::Timestamp::now().as_second()),
             serial_log: !cluster.serial_console_log_disabled,
             free_page_reporting: !cluster.free_page_reporting_disabled,

@@ -3,6 +3,8 @@
 mod boot;
 mod facts;
 mod files;
+mod network;
+pub(crate) mod pins;
 
 use std::sync::Arc;
 
