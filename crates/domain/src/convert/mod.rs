@@ -97,7 +97,6 @@ fn build(c: &mut Conversion<'_>) -> Domain {
         devices,
         pinning,
         lifecycle: machine::lifecycle(c),
-        monitor: c.layout.machine(c.uid(), "virt-monitor"),
         pci: c.pci.layout(memory.size),
         memory,
         reservations: disks::reservations(c),

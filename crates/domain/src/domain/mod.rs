@@ -62,8 +62,6 @@ pub struct Domain {
     pub pinning: Option<Pinning>,
     /// What happens at start and at a guest's reboot.
     pub lifecycle: Lifecycle,
-    /// Unix socket of the machine monitor.
-    pub monitor: String,
     /// Unix socket of the host's service for persistent reservations, if a LUN may make them.
     pub reservations: Option<String>,
     /// Environment of the process, such as the time zone.

@@ -26,7 +26,8 @@ const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resour
 
 /// The arguments of the QEMU process, without the program's own name.
 ///
-/// QEMU starts stopped and runs once [`start_commands`] and then `cont` have been sent to its monitor.
+/// Whoever starts the process adds its monitor and `-S`: the guest runs once [`start_commands`] and then `cont` have
+/// been sent.
 pub fn arguments(domain: &Domain) -> Vec<String> {
     build(domain).list
 }
@@ -39,13 +40,11 @@ pub fn drivers(domain: &Domain) -> Vec<(String, String)> {
 fn build(domain: &Domain) -> Args {
     let mut args = Args::default();
     args.option("-name", format!("guest={},debug-threads=on", args::escape(&domain.name())));
-    args.flag("-S");
     board::add(domain, &mut args);
     cpu::add(domain, &mut args);
     memory::add(domain, &mut args);
     security::add(domain, &mut args);
     firmware::add(domain, &mut args);
-    console::monitor(domain, &mut args);
     devices::controllers(domain, &mut args);
     disks::add(domain, &mut args);
     network::add(domain, &mut args);

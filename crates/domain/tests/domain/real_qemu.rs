@@ -205,9 +205,7 @@ impl Folder {
 
     /// Makes the images, tables and folders that the machine expects.
     fn fill(&self, domain: &Domain) {
-        let sockets = [&domain.monitor]
-            .into_iter()
-            .chain(domain.devices.channels.iter().map(|channel| &channel.socket));
+        let sockets = domain.devices.channels.iter().map(|channel| &channel.socket);
         let tables = domain.smbios.acpi_tables.iter().map(|table| &table.path);
         let files = domain.smbios.fw_cfg.iter().map(|(_, path)| path).chain(tables);
         for path in sockets.chain(files.clone()) {
@@ -241,7 +239,7 @@ impl Folder {
     fn spawn(&self, domain: &Domain) -> Child {
         let arguments = qemu::arguments(domain).into_iter().map(without_tap);
         let mut command = Command::new(domain.machine.architecture.qemu_program());
-        command.args(arguments).args(["-qmp", "stdio"]).envs(&domain.environment);
+        command.args(arguments).args(["-S", "-qmp", "stdio"]).envs(&domain.environment);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     }
