@@ -15,6 +15,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod change;
 pub mod convert;
 pub mod domain;
 pub mod error;
@@ -24,6 +25,7 @@ pub mod pci;
 pub mod pinning;
 pub mod qemu;
 
+pub use change::changes;
 pub use convert::convert;
 pub use domain::Domain;
 pub use error::{ConvertError, Unsupported};

@@ -202,6 +202,11 @@ impl<'a> Conversion<'a> {
         self.host.kvm && self.architecture == self.host.architecture
     }
 
+    /// A queue for each virtual CPU, as QEMU would have it; said aloud, since it must stay when CPUs are plugged.
+    fn queues(&self, most: u32) -> u32 {
+        self.topology.vcpus().clamp(1, most)
+    }
+
     fn has_dedicated_cpus(&self) -> bool {
         self.spec.cpu.as_ref().is_some_and(|cpu| cpu.dedicated_cpu_placement == Some(true))
     }

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cpu {
+    /// What the VMI asks for, such as `host-model,vmx=optional`; what comes of it depends on the host.
+    #[serde(default)]
+    pub asked: String,
     /// QEMU's name of the model, or `host` or `max`.
     pub model: String,
     /// Flags that differ from the model, in the order given.

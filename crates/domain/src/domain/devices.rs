@@ -42,6 +42,12 @@ pub struct Devices {
     pub usb_redirects: Vec<String>,
     /// Directories shared with the guest.
     pub filesystems: Vec<Filesystem>,
+    /// The VMI asks for cards with a queue for each CPU that there is when they are plugged in.
+    #[serde(default)]
+    pub card_queues: bool,
+    /// The VMI asks for disks with a queue for each CPU that there is when they are plugged in.
+    #[serde(default)]
+    pub disk_queues: bool,
 }
 
 /// SCSI controller.

@@ -38,6 +38,9 @@ pub struct Disk {
     pub error_policy: ErrorPolicy,
     /// It was added while the machine ran.
     pub hotplugged: bool,
+    /// Bytes that it may have, where the volume tells.
+    #[serde(default)]
+    pub size: Option<u64>,
 }
 
 /// What the guest sees of a disk.
@@ -168,6 +171,18 @@ pub enum ErrorPolicy {
     Report,
     /// The machine pauses if space ran out, otherwise the guest is told.
     Enospace,
+}
+
+impl Disk {
+    /// Whether the guest may make persistent reservations.
+    pub fn reserves(&self) -> bool {
+        matches!(self.kind, DiskKind::Lun { reservation: true })
+    }
+
+    /// Whether it is a CD-ROM drive.
+    pub fn is_cdrom(&self) -> bool {
+        matches!(self.kind, DiskKind::Cdrom { .. })
+    }
 }
 
 impl Location {

@@ -8,8 +8,9 @@ pub mod host_device;
 pub mod memory;
 pub mod network;
 pub mod security;
+pub mod target;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -114,6 +115,9 @@ pub enum Accelerator {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Machine {
+    /// The type that the VMI asks for, which may be an alias; empty if it leaves the choice to us.
+    #[serde(default)]
+    pub asked: String,
     /// Machine type, as exact as is known, such as `pc-q35-10.0`.
     pub machine_type: String,
     /// Architecture of the guest.
@@ -205,22 +209,44 @@ impl Domain {
         format!("{}_{}", self.identity.namespace, self.identity.name)
     }
 
-    /// Root ports with no device behind them, which can take one while the machine runs.
-    pub fn free_ports(&self) -> Vec<u32> {
+    /// The places of all devices.
+    pub fn places(&self) -> BTreeSet<Address> {
         let devices = &self.devices;
-        let on_disk = |disk: &Disk| {
-            if let disk::DiskBus::Virtio { address, .. } = disk.bus { Some(address) } else { None }
+        let of_disk = |disk: &Disk| match disk.bus {
+            disk::DiskBus::Virtio { address, .. } => Some(address),
+            _ => None,
         };
-        let used: Vec<Address> = self
-            .interfaces
-            .iter()
-            .map(|interface| interface.address)
-            .chain(self.disks.iter().filter_map(on_disk))
+        let of_panic = |panic: &devices::PanicDevice| match panic {
+            devices::PanicDevice::Pci(address) => Some(*address),
+            _ => None,
+        };
+        let once = [
+            devices.scsi.as_ref().map(|scsi| scsi.address),
+            devices.usb,
+            devices.serial_bus,
+            devices.graphics.as_ref().and_then(|graphics| graphics.address),
+            devices.sound.as_ref().map(|sound| sound.address),
+            devices.watchdog.as_ref().and_then(|watchdog| watchdog.address),
+            devices.rng,
+            devices.balloon.as_ref().map(|balloon| balloon.address),
+            devices.vsock.as_ref().map(|vsock| vsock.address),
+            self.memory.hotplug.as_ref().map(|hotplug| hotplug.address),
+        ];
+        let listed = self.interfaces.iter().map(|interface| interface.address);
+        listed
+            .chain(self.disks.iter().filter_map(of_disk))
             .chain(self.host_devices.iter().filter_map(|device| device.address))
             .chain(devices.filesystems.iter().map(|filesystem| filesystem.address))
-            .chain(devices.scsi.iter().map(|scsi| scsi.address))
-            .chain(devices.serial_bus)
-            .collect();
+            .chain(devices.sata.iter().copied())
+            .chain(devices.inputs.iter().filter_map(|input| input.address))
+            .chain(devices.panic.iter().filter_map(of_panic))
+            .chain(once.into_iter().flatten())
+            .collect()
+    }
+
+    /// Root ports with no device behind them, which can take one while the machine runs.
+    pub fn free_ports(&self) -> Vec<u32> {
+        let used = self.places();
         (1..=self.pci.ports).filter(|port| !used.contains(&Address::port(*port))).collect()
     }
 

@@ -16,7 +16,11 @@ pub mod names;
 mod network;
 mod security;
 
-pub use commands::{Command, attach_disk, attach_interface, start_commands};
+pub use commands::{
+    Command, add_io_thread, add_reservations, attach_disk, attach_host_device, attach_interface, close_image,
+    close_interface, close_tray, open_image, put_medium, remove_reservations, request_memory, resize,
+    set_link, start_commands, take_medium,
+};
 
 use crate::domain::Domain;
 use args::Args;

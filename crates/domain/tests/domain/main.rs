@@ -2,7 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod any_input;
+mod change;
+mod draft;
 mod golden;
+mod live_change;
 mod pci;
 mod real_qemu;
 mod support;
