@@ -72,6 +72,7 @@ pub enum DiskBus {
         /// Number of request queues, if not QEMU's choice.
         queues: Option<u32>,
         /// IO threads that serve it, by number; several need queues mapped to them.
+        #[serde(default)]
         io_threads: Vec<u32>,
     },
     /// A port of a SATA controller, counted over all of them.
@@ -148,7 +149,7 @@ pub enum Io {
 
 /// Sector sizes in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct BlockSize {
     /// Smallest unit that can be addressed.
     pub logical: u32,

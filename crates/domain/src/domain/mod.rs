@@ -26,6 +26,9 @@ use network::Interface;
 use security::LaunchSecurity;
 
 /// One virtual machine, down to the address of each device.
+///
+/// Launchers of different versions hand it to each other when a machine migrates: fields that are not known are
+/// ignored, and a new field must have a default that says what machines were before it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Domain {
@@ -42,38 +45,49 @@ pub struct Domain {
     /// A kernel that is started directly.
     pub kernel: Option<KernelBoot>,
     /// The guest's clock.
+    #[serde(default)]
     pub clock: Clock,
     /// Tables the guest reads about its hardware.
+    #[serde(default)]
     pub smbios: Smbios,
     /// Protection of the guest from its host.
     pub launch_security: Option<LaunchSecurity>,
     /// How many IO threads there are; they are named `iothread1` and up.
+    #[serde(default)]
     pub io_threads: u32,
     /// Root ports, used and spare.
+    #[serde(default)]
     pub pci: PciLayout,
     /// Disks, in the order of the VMI.
+    #[serde(default)]
     pub disks: Vec<Disk>,
     /// Network cards, in the order of the VMI.
+    #[serde(default)]
     pub interfaces: Vec<Interface>,
     /// Devices of the host given to the guest.
+    #[serde(default)]
     pub host_devices: Vec<HostDevice>,
     /// All other devices.
+    #[serde(default)]
     pub devices: Devices,
     /// Which host CPUs its threads run on; none if they may run on any.
     pub pinning: Option<Pinning>,
     /// What happens at start and at a guest's reboot.
+    #[serde(default)]
     pub lifecycle: Lifecycle,
     /// Unix socket of the host's service for persistent reservations, if a LUN may make them.
     pub reservations: Option<String>,
     /// Environment of the process, such as the time zone.
+    #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// Small files that must be there before the process starts.
+    #[serde(default)]
     pub files: Vec<FileContent>,
 }
 
 /// Who a domain is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Identity {
     /// Namespace of the VMI.
     pub namespace: String,
@@ -155,7 +169,7 @@ pub enum VirtioModel {
 
 /// What happens at start and at a guest's reboot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Lifecycle {
     /// The guest does not run until somebody says so.
     pub start_paused: bool,

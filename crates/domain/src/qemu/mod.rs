@@ -36,6 +36,15 @@ pub fn arguments(domain: &Domain) -> Vec<String> {
     build(domain).list
 }
 
+/// The arguments of a QEMU process that a machine migrates to.
+///
+/// It starts stopped and empty, and says over its monitor where it listens.
+pub fn incoming_arguments(domain: &Domain) -> Vec<String> {
+    let mut args = build(domain);
+    args.option("-incoming", "defer");
+    args.list
+}
+
 /// Device drivers that the domain needs, each with the name of its device.
 pub fn drivers(domain: &Domain) -> Vec<(String, String)> {
     build(domain).drivers

@@ -2,11 +2,13 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use kubevirt_domain::change::Step;
 use kubevirt_domain::domain::Architecture;
 use kubevirt_domain::facts::VolumeFacts;
-use kubevirt_domain::{Domain, changes, qemu};
+use kubevirt_domain::{Domain, QemuFacts, changes, for_migration_target, qemu};
 use serde_json::{Value, json};
 
 use crate::draft::Draft;
@@ -22,11 +24,19 @@ struct Dialogue {
 
 impl Dialogue {
     fn start(folder: &Folder, domain: &Domain) -> Self {
-        let mut child = folder.spawn(domain);
+        Self::greet(folder.spawn(domain))
+    }
+
+    fn greet(mut child: Child) -> Self {
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         let mut dialogue = Self { child, input, output, events: Vec::new() };
         dialogue.ask("qmp_capabilities", json!({})).unwrap();
         dialogue
+    }
+
+    fn end(mut self) {
+        self.ask("quit", json!({})).unwrap();
+        self.child.wait().unwrap();
     }
 
     fn read(&mut self) -> Value {
@@ -139,12 +149,35 @@ fn qemu_goes_along() {
     for command in attach.undo(&nothing) {
         assert!(machine.ask(command.execute, command.arguments).is_err(), "what is in use stays");
     }
-    machine.ask("quit", json!({})).unwrap();
-    machine.child.wait().unwrap();
+    migrate(&mut machine, &running, &more, &folder);
+    machine.end();
+}
 
-    // A fresh machine takes the place of the changed one: the same devices in the same places.
-    let mut fresh = Dialogue::start(&folder, &running);
-    assert_eq!(fresh.ask("query-cpus-fast", json!({})).unwrap().as_array().unwrap().len(), 3);
-    fresh.ask("quit", json!({})).unwrap();
-    fresh.child.wait().unwrap();
+/// A machine made from the running domain takes over the state of each device in its place.
+fn migrate(source: &mut Dialogue, running: &Domain, own: &Domain, folder: &Folder) {
+    let target = for_migration_target(running, own, &QemuFacts::default()).unwrap();
+    let sockets = folder.path("there");
+    std::fs::create_dir_all(&sockets).unwrap();
+    let arguments = qemu::incoming_arguments(&target);
+    let arguments = arguments.iter().map(|argument| argument.replace("/virt-", "/there-")).collect();
+    let mut target = Dialogue::greet(folder.spawn_with(&target, arguments));
+    let uri = json!({ "uri": format!("unix:{sockets}/migration") });
+    target.ask("migrate-incoming", uri.clone()).unwrap();
+    source.ask("migrate", uri).unwrap();
+    let started = Instant::now();
+    loop {
+        let status = source.ask("query-migrate", json!({})).unwrap();
+        match status["status"].as_str() {
+            Some("completed") => break,
+            Some("failed" | "cancelled") => panic!("{status}"),
+            _ => assert!(started.elapsed() < Duration::from_secs(120), "{status}"),
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    while target.ask("query-status", json!({})).unwrap()["status"] == "inmigrate" {
+        assert!(started.elapsed() < Duration::from_secs(120));
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(target.ask("query-cpus-fast", json!({})).unwrap().as_array().unwrap().len(), 3);
+    target.end();
 }

@@ -6,6 +6,7 @@ mod change;
 mod draft;
 mod golden;
 mod live_change;
+mod migration;
 mod pci;
 mod real_qemu;
 mod support;

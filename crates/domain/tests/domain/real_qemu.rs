@@ -187,7 +187,7 @@ impl Folder {
         Self(path)
     }
 
-    fn path(&self, name: &str) -> String {
+    pub fn path(&self, name: &str) -> String {
         self.0.join(name).to_string_lossy().into_owned()
     }
 
@@ -237,7 +237,12 @@ impl Folder {
 
     /// Starts QEMU with its monitor on standard input and output.
     pub fn spawn(&self, domain: &Domain) -> Child {
-        let arguments = qemu::arguments(domain).into_iter().map(without_tap);
+        self.spawn_with(domain, qemu::arguments(domain))
+    }
+
+    /// Starts QEMU for a machine with arguments that differ from the usual.
+    pub fn spawn_with(&self, domain: &Domain, arguments: Vec<String>) -> Child {
+        let arguments = arguments.into_iter().map(without_tap);
         let mut command = Command::new(domain.machine.architecture.qemu_program());
         command.args(arguments).args(["-S", "-qmp", "stdio"]).args(NATIVE_HOTPLUG).envs(&domain.environment);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
