@@ -40,6 +40,9 @@ pub enum CommandError {
     /// QEMU did not do as it was told.
     #[error(transparent)]
     Qmp(#[from] QmpError),
+    /// A device does not leave.
+    #[error(transparent)]
+    Unplug(#[from] kubevirt_qemu::machine::UnplugError),
     /// The guest agent did not do as it was told.
     #[error(transparent)]
     Agent(#[from] AgentError),

@@ -59,12 +59,4 @@ impl Launcher {
         }
         Ok(())
     }
-
-    async fn update(
-        self: &Arc<Self>,
-        _vmi: &VirtualMachineInstance,
-        _options: &VirtualMachineOptions,
-    ) -> Result<(), CommandError> {
-        Ok(())
-    }
 }
