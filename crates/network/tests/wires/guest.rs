@@ -7,6 +7,7 @@ use std::{
         fd::{AsFd, OwnedFd},
         unix::fs::PermissionsExt,
     },
+    path::PathBuf,
     sync::atomic::{AtomicU32, Ordering},
     thread::{self, JoinHandle},
 };
@@ -45,9 +46,9 @@ impl Guest {
     pub fn dhcp(&self) -> BTreeMap<String, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("wires-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(&folder).unwrap();
-        let (script, told) = (folder.join("script"), folder.join("told"));
+        let folder = Folder(std::env::temp_dir().join(name));
+        fs::create_dir_all(&folder.0).unwrap();
+        let (script, told) = (folder.0.join("script"), folder.0.join("told"));
         let lines = format!(
             "#!/bin/sh\n[ \"$1\" = bound ] || exit 0\nenv > {}\nip addr add $ip/$mask dev $interface\n\
              [ -z \"$router\" ] || ip route add default via $router\n",
@@ -61,11 +62,19 @@ impl Guest {
             ["-O", "search", "-O", "staticroutes", "-O", "mtu", "-O", "ntpsrv", "-O", "tftp", "-O", "0xf0"];
         self.place.run("busybox", &[&["udhcpc"], &options[..], &wanted].concat());
         let text = fs::read_to_string(&told).unwrap();
-        fs::remove_dir_all(&folder).unwrap();
         text.lines()
             .filter_map(|line| line.split_once('='))
             .map(|(k, v)| (k.to_owned(), v.to_owned()))
             .collect()
+    }
+}
+
+/// A folder that is gone when this is dropped.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
