@@ -1,5 +1,7 @@
 //! Writes the DHCPv4 options of a lease.
 
+use std::net::Ipv4Addr;
+
 use crate::{Lease4, StaticRoute, dhcp::Settings, resolv::longest};
 
 /// The codes of options.
@@ -68,8 +70,8 @@ pub fn read(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
-fn addresses(addresses: &[std::net::Ipv4Addr]) -> Vec<u8> {
-    addresses.iter().flat_map(|address| address.octets()).collect()
+fn addresses(addresses: &[Ipv4Addr]) -> Vec<u8> {
+    addresses.iter().flat_map(Ipv4Addr::octets).collect()
 }
 
 /// A destination takes only as many bytes as its prefix has.

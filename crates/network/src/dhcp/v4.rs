@@ -61,8 +61,7 @@ impl Responder {
         let extra = &settings.extra;
         let boot_server = extra.tftp_server_name.as_ref().and_then(|name| name.parse().ok());
         // Old firmware reads the fixed field, which has room for 127 characters and a zero.
-        let boot_file =
-            extra.boot_file_name.as_ref().map(|name| name.as_bytes()).filter(|name| name.len() < 128);
+        let boot_file = extra.boot_file_name.as_ref().map(String::as_bytes).filter(|name| name.len() < 128);
         Self {
             lease: lease.clone(),
             options: of_lease(lease, mtu, settings),

@@ -79,7 +79,8 @@ fn an_offer_says_everything() {
 fn which_requests_get_which_answer() {
     let (ours, other) = ([10, 0, 2, 2], [10, 0, 2, 77]);
     let (server, elsewhere) = ([10, 0, 2, 1], [10, 0, 2, 99]);
-    let cases: [(u8, &[(u8, &[u8])], Option<u8>); 10] = [
+    type Options<'a> = &'a [(u8, &'a [u8])];
+    let cases: [(u8, Options<'_>, Option<u8>); 10] = [
         (DISCOVER, &[], Some(OFFER)),
         (DISCOVER, &[(50, &other)], Some(OFFER)),
         (ASK, &[], Some(ACKNOWLEDGE)),

@@ -33,7 +33,8 @@ fn all(reply: &[u8], wanted: u16) -> Vec<Vec<u8>> {
 #[test]
 fn which_requests_get_which_answer() {
     let client: (u16, &[u8]) = (CLIENT, b"me");
-    let cases: [(u8, &[(u16, &[u8])], Option<u8>); 13] = [
+    type Options<'a> = &'a [(u16, &'a [u8])];
+    let cases: [(u8, Options<'_>, Option<u8>); 13] = [
         (SOLICIT, &[client], Some(ADVERTISE)),
         (SOLICIT, &[client, (RAPID_COMMIT, &[])], Some(REPLY)),
         (SOLICIT, &[], None),

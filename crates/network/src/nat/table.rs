@@ -8,7 +8,7 @@ use std::io;
 use super::{Chain, Family, Rule, encode::expressions, fingerprint};
 use crate::{
     bytes::array,
-    netlink::{Message, Socket, flag, nested, text},
+    netlink::{Attributes, Message, Socket, flag, nested, text},
 };
 
 const TABLE: &str = "nat";
@@ -60,12 +60,7 @@ pub fn clear(family: Family) -> io::Result<()> {
 }
 
 fn present(socket: &mut Socket, family: Family) -> io::Result<Vec<Present>> {
-    let all = match socket.dump(GET_RULE, &header(family)) {
-        Ok(all) => all,
-        // A kernel that has never heard of nftables has none of our rules either.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
+    let all = socket.dump(GET_RULE, &header(family))?;
     Ok(all.iter().filter_map(|reply| ours(reply.body.get(4..)?)).collect())
 }
 
@@ -100,7 +95,7 @@ fn add_chain(family: Family, chain: Chain) -> Message {
     let message =
         change(NEW_CHAIN, flag::CREATE, family).with(1, &text(TABLE)).with(NAME, &text(chain.name()));
     let Some((hook, priority)) = chain.hook() else { return message };
-    let fill = |out: &mut crate::netlink::Attributes<'_>| {
+    let fill = |out: &mut Attributes<'_>| {
         out.put_number(1, hook);
         out.put_number(2, priority.cast_unsigned());
     };

@@ -7,7 +7,8 @@ use ipnet::IpNet;
 use super::{
     discovery::gateways,
     observe::{
-        ARP_IGNORE, FIRST_FREE_PORT, FORWARDING4, FORWARDING6, Observed, PING_GROUPS, no_ipv6, route_local,
+        ARP_IGNORE, FIRST_FREE_PORT, FORWARDING4, FORWARDING6, Observed, PING_GROUPS, accept_local, no_ipv6,
+        route_local,
     },
     step::Change,
 };
@@ -41,7 +42,7 @@ pub fn decide(observed: &Observed, pairs: &[(InterfaceRequest, Wiring)]) -> Vec<
     for (request, wiring) in pairs {
         match &request.binding {
             Binding::Masquerade(masquerade) => {
-                changes.extend(masquerading(observed, request, wiring, masquerade))
+                changes.extend(masquerading(observed, request, wiring, masquerade));
             }
             Binding::Bridge | Binding::ManagedTap => changes.extend(bridging(observed, request, wiring)),
             Binding::Passt => changes.extend(
@@ -167,6 +168,10 @@ fn bridging(observed: &Observed, request: &InterfaceRequest, wiring: &Wiring) ->
             ..Wish::default()
         },
     ));
+    // The guest asks its DHCP server from the address that the stand-in has too.
+    if wiring.dhcp4.is_some() {
+        changes.extend(set(observed, &accept_local(bridge), "1"));
+    }
     // Else the pod would answer for the guest's address, which the stand-in has too.
     if wiring.pod.addresses.iter().any(|net| net.addr().is_ipv4()) {
         changes.extend(set(observed, ARP_IGNORE, "1"));
@@ -204,7 +209,7 @@ fn fulfil(observed: &Observed, wish: Wish<'_>) -> Vec<Change> {
         _ => Link::default(),
     };
     let is = wish.link.unwrap_or(&fresh);
-    let mut changes: Vec<Change> = wish.origin.filter(|_| wish.link.is_none()).into_iter().collect();
+    let mut changes: Vec<Change> = wish.origin.clone().filter(|_| wish.link.is_none()).into_iter().collect();
     let renamed = wish.link.is_some() && is.name != wish.name;
     let new_mac = wish.mac.filter(|mac| is.mac != Some(*mac));
 
@@ -220,9 +225,7 @@ fn fulfil(observed: &Observed, wish: Wish<'_>) -> Vec<Change> {
     }
     changes.extend(new_mac.map(|mac| Change::SetMac { link: link(), mac }));
     changes.extend(wish.mtu.filter(|mtu| is.mtu != *mtu).map(|mtu| Change::SetMtu { link: link(), mtu }));
-    if wish.quiet && observed.ipv6() {
-        changes.extend(set(observed, &no_ipv6(wish.name), "1"));
-    }
+    changes.extend(ipv6(observed, &wish));
     let attached = |bridge: &&str| is.master.is_some() && is.master == observed.link(bridge).map(|b| b.index);
     changes.extend(
         wish.bridge
@@ -237,6 +240,21 @@ fn fulfil(observed: &Observed, wish: Wish<'_>) -> Vec<Change> {
         changes.push(Change::Up { link: link() });
     }
     changes
+}
+
+/// Turns IPv6 off where the kernel must not speak for itself, and on where it has addresses to keep.
+fn ipv6(observed: &Observed, wish: &Wish<'_>) -> Option<Change> {
+    let needed = wish.addresses.iter().flatten().any(|net| net.addr().is_ipv6());
+    let (key, value) = (no_ipv6(wish.name), if needed { "0" } else { "1" });
+    if !observed.ipv6() || !(needed || wish.quiet) {
+        return None;
+    }
+    // Of a link that is not there yet, nothing is known: a namesake may be.
+    if wish.link.is_none() {
+        Some(Change::Set { key, value: value.to_owned() })
+    } else {
+        set(observed, &key, value)
+    }
 }
 
 /// Which addresses are missing and which are too many. Those of the link itself come and go as they like.

@@ -62,7 +62,7 @@ impl Observed {
             Change::StopLearning { link } => self.named(link).learning = false,
             Change::AddAddress { link, address } => self.named(link).addresses.push(*address),
             Change::RemoveAddress { link, address } => {
-                self.named(link).addresses.retain(|net| net != address)
+                self.named(link).addresses.retain(|net| net != address);
             }
             Change::Up { link } => self.named(link).up = true,
             Change::Down { link } => {
@@ -156,6 +156,7 @@ fn steps_of_a_masquerade() {
         [
             "add bridge k6t-eth0 with 02:00:00:00:00:00",
             "set MTU of k6t-eth0 to 1400",
+            "set net/ipv6/conf/k6t-eth0/disable_ipv6 to 0",
             "add 10.0.2.1/24 to k6t-eth0",
             "add fd10:0:2::1/120 to k6t-eth0",
             "set k6t-eth0 up",
@@ -196,6 +197,7 @@ fn steps_of_a_bridge() {
             "add stand-in eth0 with 02:00:00:00:00:09",
             "set MTU of eth0 to 1400",
             "add 10.9.8.7/24 to eth0",
+            "set net/ipv4/conf/k6t-eth0/accept_local to 1",
             "set net/ipv4/conf/all/arp_ignore to 1",
         ]
     );

@@ -3,7 +3,7 @@
 //! It looks at what is there ([`discover`]), decides what is missing, and does only that ([`apply`]). So a second
 //! run changes nothing, and a run that was cut short is completed by the next one. The bridge binding takes the
 //! pod's interface apart, so write down what [`discover`] returns before you [`apply`] it, and give it to the
-//! next [`discover`].
+//! next [`discover`]. Keep it where the guest's side cannot write.
 //!
 //! SR-IOV devices and the interfaces of binding plugins need nothing from here. Whether a guest sees its cable
 //! plugged in is a setting of its QEMU.

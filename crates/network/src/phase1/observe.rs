@@ -41,6 +41,11 @@ pub fn route_local(link: &str) -> String {
     format!("net/ipv4/conf/{link}/route_localnet")
 }
 
+/// Takes packets from our own addresses, when they come in by a link.
+pub fn accept_local(link: &str) -> String {
+    format!("net/ipv4/conf/{link}/accept_local")
+}
+
 /// Turns IPv6 off on a link.
 pub fn no_ipv6(link: &str) -> String {
     format!("net/ipv6/conf/{link}/disable_ipv6")
@@ -63,7 +68,8 @@ pub fn observe(rules: bool) -> Result<Observed, NetworkError> {
 
 fn settings(links: &[Link]) -> BTreeMap<String, String> {
     let general = [FORWARDING4, FORWARDING6, ARP_IGNORE, PING_GROUPS, FIRST_FREE_PORT].map(str::to_owned);
-    let of_links = links.iter().flat_map(|link| [route_local(&link.name), no_ipv6(&link.name)]);
+    let of_links =
+        links.iter().flat_map(|link| [route_local, accept_local, no_ipv6].map(|key| key(&link.name)));
     general.into_iter().chain(of_links).filter_map(|key| Some((key.clone(), read(&key).ok()?))).collect()
 }
 
