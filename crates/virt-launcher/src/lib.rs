@@ -1,0 +1,3 @@
+//! virt-launcher: one virtual machine in its pod.
+
+pub mod volumes;
