@@ -24,6 +24,7 @@ mod security;
 mod server;
 mod start;
 mod stats;
+pub mod volumes;
 mod watch;
 
 pub use arguments::Arguments;
