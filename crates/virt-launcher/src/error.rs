@@ -5,6 +5,8 @@ use kubevirt_qemu::agent::AgentError;
 use kubevirt_qemu::process::StartError;
 use kubevirt_qemu::qmp::QmpError;
 
+use crate::volumes::VolumeError;
+
 /// Why a command was not carried out, in words for whoever asked.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
@@ -31,6 +33,9 @@ pub enum CommandError {
     /// QEMU did not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// Volumes cannot be made ready.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Volumes(Vec<VolumeError>),
     /// Machines cannot run on this host.
     #[error(transparent)]
     NoAccelerator(#[from] kubevirt_host::kvm::NoAccelerator),

@@ -13,6 +13,7 @@ use crate::error::CommandError;
 use crate::launcher::Launcher;
 use crate::running::Running;
 use crate::start::pins;
+use crate::volumes::Purpose;
 
 /// How long a guest may take to let a device go before the handler is told to ask again.
 const LET_GO: Duration = Duration::from_secs(10);
@@ -65,7 +66,7 @@ impl Launcher {
         scope: Scope,
     ) -> Result<(), CommandError> {
         let running = self.running()?;
-        let wanted = self.describe(vmi, options).await?;
+        let wanted = self.describe(vmi, options, Purpose::Hotplug).await?;
         let plan = changes(&running.domain(), &wanted);
         let mut outcome = Ok(());
         for change in plan.list.iter().filter(|change| change.scope() == scope) {

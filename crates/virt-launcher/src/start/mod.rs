@@ -14,6 +14,7 @@ use kubevirt_launcher_rpc::report::{Reason, State};
 
 use crate::error::CommandError;
 use crate::launcher::{Launcher, Stage};
+use crate::volumes::Purpose;
 
 impl Launcher {
     /// Starts the machine, or brings a running one in line with its VMI.
@@ -45,7 +46,7 @@ impl Launcher {
                     .into(),
             ));
         }
-        let domain = self.describe(vmi, options).await?;
+        let domain = self.describe(vmi, options, Purpose::Start).await?;
         let start_paused = domain.lifecycle.start_paused;
         let running = self.boot(domain, boot::Way::Fresh).await?;
         if start_paused {

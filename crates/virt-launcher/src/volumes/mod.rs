@@ -26,7 +26,7 @@ pub use claims::{ClaimImage, Growth, possible_size};
 pub use cloud_init::{DataSource, Device, Machine, Part, Seed, SeedData, SeedPlan, tagged_devices};
 pub use error::{Problem, VolumeError};
 pub use plan::{ImageFile, Preparation, Work, plan};
-pub use storage_facts::{direct_io, volume_facts};
+pub use storage_facts::volume_facts;
 
 /// What volumes are made ready for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

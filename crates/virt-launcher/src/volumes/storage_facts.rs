@@ -1,14 +1,13 @@
 //! What the storage under a volume can do.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use kubevirt_domain::domain::disk::BlockSize;
 use kubevirt_domain::facts::VolumeFacts;
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use kubevirt_host::storage::{self, BlockSizes, DirectIo};
 
 /// What is known of a volume whose image or device is at `path`, with the image that shows through, if any.
 ///
@@ -16,7 +15,12 @@ use rustix::io::Errno;
 pub fn volume_facts(path: &Path, backing: Option<&Path>, discard: bool) -> io::Result<VolumeFacts> {
     let metadata = fs::metadata(path)?;
     let block = metadata.file_type().is_block_device();
-    let direct = |path: &Path| direct_io(path);
+    // A layer over an image has the size of the image, which does not grow under a guest.
+    let size = match (backing, block) {
+        (Some(_), _) => None,
+        (None, true) => Some(storage::block_device(path)?.size),
+        (None, false) => Some(metadata.len()),
+    };
     Ok(VolumeFacts {
         block,
         format: None,
@@ -24,17 +28,12 @@ pub fn volume_facts(path: &Path, backing: Option<&Path>, discard: bool) -> io::R
         preallocated: !block && is_full(path, &metadata),
         discard,
         block_size: block_size(backing.unwrap_or(path)),
+        size,
     })
 }
 
-/// Whether a file or device can be read around the page cache.
-pub fn direct_io(path: &Path) -> io::Result<bool> {
-    let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(_) => Ok(true),
-        Err(Errno::INVAL) => Ok(false),
-        Err(source) => Err(source.into()),
-    }
+fn direct(path: &Path) -> io::Result<bool> {
+    storage::direct_io(path).map(|direct| direct != DirectIo::Missing)
 }
 
 /// Whether all space of an image is taken already.
@@ -46,27 +45,15 @@ fn is_full(path: &Path, metadata: &fs::Metadata) -> bool {
 
 /// Sector sizes of a device, or those that suit the file system of a file.
 fn block_size(path: &Path) -> Option<BlockSize> {
-    let file = File::open(path).ok()?;
-    let metadata = file.metadata().ok()?;
-    if !metadata.file_type().is_block_device() {
-        let size = u32::try_from(rustix::fs::fstatfs(&file).ok()?.f_bsize).ok()?;
-        return (size > 0).then_some(BlockSize { logical: size, physical: size, discard: Some(size) });
-    }
-    let logical = rustix::fs::ioctl_blksszget(&file).unwrap_or_default();
-    let physical = rustix::fs::ioctl_blkpbszget(&file).unwrap_or_default();
-    settle(logical, physical, discard_granularity(metadata.rdev()))
-}
-
-fn discard_granularity(device: u64) -> u32 {
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/queue/discard_granularity"))
-        .ok()
-        .and_then(|text| text.trim().parse().ok())
-        .unwrap_or_default()
+    let sizes = match storage::is_block_device(path).ok()? {
+        true => storage::block_device(path).ok()?.sizes,
+        false => storage::file_block_sizes(path).ok()?,
+    };
+    settle(sizes)
 }
 
 /// Sector sizes from what a device says; what it leaves out is as the rest.
-fn settle(logical: u32, physical: u32, discard: u32) -> Option<BlockSize> {
+fn settle(BlockSizes { logical, physical, discard }: BlockSizes) -> Option<BlockSize> {
     let (logical, physical) = match (logical, physical) {
         (0, 0) => return None,
         (0, physical) => (physical, physical),
@@ -97,7 +84,7 @@ mod tests {
                 physical,
                 discard: Some(discard),
             });
-            assert_eq!(settle(logical, physical, discard), expected);
+            assert_eq!(settle(BlockSizes { logical, physical, discard }), expected);
         }
     }
 }
