@@ -17,6 +17,7 @@ mod live;
 mod migration;
 mod notify;
 mod power;
+pub mod programs;
 mod query;
 mod run;
 mod running;
