@@ -37,6 +37,7 @@ pub(super) fn convert(
             .then(|| c.place("spec.domain.devices", Role::Usb)),
         serial_bus: Some(c.place("spec.domain.devices", Role::Serial)),
         console: channels::console(c),
+        firmware_log: c.host.firmware_log.clone().filter(|_| c.architecture == Architecture::Amd64),
         channels: channels::convert(c),
         graphics: display::graphics(c),
         inputs,

@@ -36,7 +36,7 @@ use crate::domain::{Architecture, Domain, FileContent, Identity, VirtioModel};
 use crate::error::{ConvertError, Unsupported};
 use crate::facts::{HostFacts, QemuFacts};
 use crate::layout::Layout;
-use crate::pci::{Address, Counts, PciPlan, Role};
+use crate::pci::{Address, Counts, PciLayout, PciPlan, Role};
 use crate::qemu;
 
 /// Turns a VMI into a domain, or says everything that stands in the way.
@@ -79,7 +79,8 @@ fn build(c: &mut Conversion<'_>) -> Domain {
     let (pinning, nodes) = numa::convert(c, &memory, &io_threads);
     let memory = crate::domain::memory::Memory { nodes, ..memory };
     let disks = disks::convert(c, &io_threads);
-    let host_devices = host_devices::convert(c);
+    let mut expanders = PciLayout::default();
+    let host_devices = host_devices::convert(c, &memory.nodes, &mut expanders);
     let devices = guest_devices::convert(c, &disks, &host_devices, &io_threads);
     Domain {
         identity: c.identity(),
@@ -94,10 +95,11 @@ fn build(c: &mut Conversion<'_>) -> Domain {
         disks,
         interfaces: interfaces::convert(c),
         host_devices,
+        iommufd: c.host.iommufd.filter(|_| c.qemu_at_least(8, 2)),
         devices,
         pinning,
         lifecycle: machine::lifecycle(c),
-        pci: c.pci.layout(memory.size),
+        pci: PciLayout { expanders: expanders.expanders, ..c.pci.layout(memory.size) },
         memory,
         reservations: disks::reservations(c),
         environment: std::mem::take(&mut c.environment),

@@ -18,6 +18,8 @@ pub struct Devices {
     pub serial_bus: Option<Address>,
     /// Serial console.
     pub console: Option<Console>,
+    /// File that keeps what the firmware says.
+    pub firmware_log: Option<String>,
     /// Channels between guest and host.
     pub channels: Vec<Channel>,
     /// Display over VNC.

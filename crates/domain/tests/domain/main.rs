@@ -4,6 +4,7 @@
 mod any_input;
 mod change;
 mod draft;
+mod fields;
 mod golden;
 mod live_change;
 mod migration;
