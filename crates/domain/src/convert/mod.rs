@@ -3,6 +3,7 @@
 //! Admission has accepted the VMI. What this host, this QEMU or this program cannot do is refused here, all of it
 //! at once; nothing that was asked for is left out silently.
 
+mod boot;
 mod channels;
 mod clock;
 mod cpu;
@@ -78,9 +79,11 @@ fn build(c: &mut Conversion<'_>) -> Domain {
     let memory = memory::convert(c);
     let (pinning, nodes) = numa::convert(c, &memory, &io_threads);
     let memory = crate::domain::memory::Memory { nodes, ..memory };
-    let disks = disks::convert(c, &io_threads);
+    let mut disks = disks::convert(c, &io_threads);
     let mut expanders = PciLayout::default();
     let host_devices = host_devices::convert(c, &memory.nodes, &mut expanders);
+    let interfaces = interfaces::convert(c);
+    boot::choose(&mut disks, &interfaces, &host_devices);
     let devices = guest_devices::convert(c, &disks, &host_devices, &io_threads);
     Domain {
         identity: c.identity(),
@@ -93,7 +96,7 @@ fn build(c: &mut Conversion<'_>) -> Domain {
         launch_security: security::convert(c),
         io_threads: io_threads.count,
         disks,
-        interfaces: interfaces::convert(c),
+        interfaces,
         host_devices,
         iommufd: c.host.iommufd.filter(|_| c.qemu_at_least(8, 2)),
         devices,
