@@ -181,6 +181,9 @@ fn devices(running: &Devices, mut wanted: Devices) -> Devices {
     if let (Some(has), Some(wants)) = (&running.graphics, &mut wanted.graphics) {
         (wants.address, wants.socket) = (has.address, has.socket.clone());
     }
+    if let (Some(has), Some(wants)) = (&running.tpm, &mut wanted.tpm) {
+        (wants.socket, wants.state) = (has.socket.clone(), has.state.clone());
+    }
     if let (Some(has), Some(wants)) = (&running.sound, &mut wanted.sound) {
         wants.address = has.address;
     }

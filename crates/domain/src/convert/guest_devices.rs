@@ -103,6 +103,7 @@ fn tpm(c: &mut Conversion<'_>) -> Option<Tpm> {
         crb: persistent && c.architecture == Architecture::Amd64,
         persistent,
         socket: c.layout.machine(c.uid(), "swtpm.sock"),
+        state: c.layout.tpm_state(c.identity().uuid.as_deref().unwrap_or(c.uid())),
     })
 }
 

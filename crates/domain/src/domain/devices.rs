@@ -148,6 +148,9 @@ pub struct Tpm {
     pub persistent: bool,
     /// Socket of the emulator.
     pub socket: String,
+    /// Folder of the emulator's state.
+    #[serde(default)]
+    pub state: String,
 }
 
 /// Watchdog.

@@ -52,7 +52,7 @@ fn expanders(domain: &Domain, args: &mut Args) {
             let device = Object::device("pcie-root-port", format!("{id}.{port}"))
                 .with("bus", id.clone())
                 .with("addr", format!("0x{:x}", port - 1))
-                .with("chassis", expander.bus + port)
+                .with("chassis", expander.bus.saturating_add(port))
                 .with("port", port);
             args.device(&device);
         }

@@ -8,6 +8,7 @@ mod fields;
 mod golden;
 mod live_change;
 mod migration;
+mod needs;
 mod pci;
 mod real_qemu;
 mod support;
