@@ -24,6 +24,8 @@ mod security;
 mod server;
 mod start;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 pub use arguments::Arguments;
