@@ -1,6 +1,7 @@
 //! A launcher around a real QEMU without a guest, and a real agent that looks at this machine.
 
 mod agent;
+mod backup;
 mod machine;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use kubevirt_api::vmi::VirtualMachineInstance;
+use kubevirt_domain::domain::disk::Location;
 use kubevirt_launcher_rpc::DomainReport;
 use kubevirt_launcher_rpc::cmd::VirtualMachineOptions;
 use kubevirt_launcher_rpc::report::State;
@@ -57,6 +59,10 @@ impl Bench {
             channel.socket = folder.join("ga.sock").to_str().unwrap().to_owned();
         }
         let image = folder.join("root.qcow2");
+        for disk in domain.disks.iter_mut().filter_map(|disk| disk.image.as_mut()) {
+            // So its changes are tracked.
+            disk.data = Some(Location::File(image.to_str().unwrap().to_owned()));
+        }
         let made =
             Command::new("qemu-img").args(["create", "-q", "-f", "qcow2"]).arg(&image).arg("4M").status();
         assert!(made.unwrap().success());
