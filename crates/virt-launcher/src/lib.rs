@@ -25,6 +25,8 @@ mod security;
 mod server;
 mod start;
 mod stats;
+#[cfg(test)]
+mod tests;
 pub mod volumes;
 mod watch;
 

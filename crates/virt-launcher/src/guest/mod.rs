@@ -19,7 +19,7 @@ use crate::launcher::Launcher;
 const FIRST: usize = 10;
 
 /// How long a question may take in all, also while the agent is busy with another.
-const ANSWER: Duration = Duration::from_secs(15);
+pub(crate) const ANSWER: Duration = Duration::from_secs(15);
 
 impl Launcher {
     /// The guest agent, its system, its users and its file systems.

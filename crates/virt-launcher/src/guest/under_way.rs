@@ -1,7 +1,8 @@
 //! What the launcher has under way with the guest.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -18,6 +19,10 @@ pub(crate) struct Guest {
     pub(crate) freezing: tokio::sync::Mutex<()>,
     /// The last measurement of how fast the guest writes to its memory: when it ended, and the result.
     pub(crate) dirty_rate: tokio::sync::Mutex<Option<(Instant, i64)>>,
+    /// Backups begin one at a time.
+    pub(crate) backing_up: tokio::sync::Mutex<()>,
+    /// The backup that runs is to end.
+    pub(crate) end_backup: Arc<Notify>,
 }
 
 /// A task of which there is at most one.
