@@ -151,6 +151,8 @@ pub struct VolumeFacts {
     pub discard: bool,
     /// Sector sizes of the storage.
     pub block_size: Option<BlockSize>,
+    /// Bytes that its disk may have; a running machine's disk grows to it.
+    pub size: Option<u64>,
 }
 
 impl Default for VolumeFacts {
@@ -162,6 +164,7 @@ impl Default for VolumeFacts {
             preallocated: false,
             discard: true,
             block_size: None,
+            size: None,
         }
     }
 }
@@ -170,6 +173,8 @@ impl Default for VolumeFacts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InterfaceFacts {
+    /// It is not there yet and will be plugged in later.
+    pub pending: bool,
     /// Name of its tap device.
     pub tap: Option<String>,
     /// Open queues of the tap device that the process inherits; it opens the tap device by name if empty.

@@ -15,17 +15,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod change;
 pub mod convert;
 pub mod domain;
 pub mod error;
 pub mod facts;
 pub mod layout;
+pub mod migration;
 pub mod pci;
 pub mod pinning;
 pub mod qemu;
 
+pub use change::changes;
 pub use convert::convert;
 pub use domain::Domain;
 pub use error::{ConvertError, Unsupported};
 pub use facts::{HostFacts, QemuFacts};
 pub use layout::Layout;
+pub use migration::for_migration_target;

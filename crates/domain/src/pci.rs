@@ -11,6 +11,7 @@
 
 mod plan;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -98,11 +99,13 @@ pub struct Counts {
 }
 
 /// Root ports of a machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct PciLayout {
     /// How many there are, numbered from 1.
     pub ports: u32,
+    /// Addresses that the user wrote, whose devices sit there or nowhere.
+    pub fixed: BTreeSet<Address>,
 }
 
 /// Why a device has no place.

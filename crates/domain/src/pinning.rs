@@ -8,7 +8,7 @@ use crate::facts::NumaCell;
 
 /// Host CPUs of a machine's threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Pinning {
     /// Host CPU of each virtual CPU, by its number.
     pub vcpus: Vec<u32>,

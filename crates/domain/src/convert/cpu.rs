@@ -52,6 +52,7 @@ pub(super) fn convert(c: &mut Conversion<'_>) -> Cpu {
         }
     }
     Cpu {
+        asked: asked(c),
         model,
         features,
         topology: c.topology,
@@ -59,6 +60,17 @@ pub(super) fn convert(c: &mut Conversion<'_>) -> Cpu {
         hyperv: features::hyperv(c),
         tsc_frequency: tsc_frequency(c),
     }
+}
+
+/// Model and flags in the words of the VMI.
+fn asked(c: &Conversion<'_>) -> String {
+    let Some(cpu) = &c.spec.cpu else { return String::new() };
+    let flags = cpu
+        .features
+        .iter()
+        .flatten()
+        .map(|feature| format!(",{}={}", feature.name, feature.policy.as_deref().unwrap_or_default()));
+    cpu.model.clone().into_iter().chain(flags).collect()
 }
 
 fn from_resources(c: &Conversion<'_>) -> Option<u32> {

@@ -8,10 +8,11 @@ use kubevirt_api::vmi::volumes::Volume;
 
 use super::disk_options::{block_size, cache, error_policy, io, kind, tracked};
 use super::io_threads::IoThreads;
-use super::targets::{device_name, targets};
+use super::targets::targets;
 use super::{Conversion, text, volumes};
 use crate::domain::Architecture;
 use crate::domain::disk::{Disk, DiskBus, DiskKind, Location};
+use crate::domain::target::name_of;
 use crate::pci::Role;
 
 /// SATA ports of the board's own controller, and of each further one.
@@ -109,7 +110,7 @@ fn one(
         target: places
             .targets
             .get(&disk.name)
-            .map(|(prefix, index)| device_name(prefix, *index))
+            .map(|(prefix, index)| name_of(prefix, *index))
             .unwrap_or_default(),
         kind,
         bus: bus?,
@@ -123,6 +124,7 @@ fn one(
         shareable: disk.shareable == Some(true),
         error_policy: error_policy(c, field, disk),
         hotplugged,
+        size: facts.size,
         image,
     })
 }
@@ -147,7 +149,9 @@ impl Places<'_> {
                 }
                 let multi = c.spec.devices.block_multi_queue == Some(true);
                 let io_threads = self.io_threads.disks.get(&disk.name).cloned().unwrap_or_default();
-                let queues = multi.then(|| c.topology.vcpus().clamp(1, 1024));
+                let spread = io_threads.len().min(1024) as u32;
+                let on_pci = c.architecture != Architecture::S390x;
+                let queues = (multi || on_pci || spread > 1).then(|| c.queues(1024).max(spread));
                 Some(DiskBus::Virtio { address: c.place(field, role), queues, io_threads })
             }
             ApiBus::Sata => {

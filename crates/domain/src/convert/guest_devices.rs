@@ -49,6 +49,8 @@ pub(super) fn convert(
         vsock: vsock(c),
         usb_redirects,
         filesystems: filesystems(c),
+        card_queues: c.spec.devices.network_interface_multiqueue == Some(true),
+        disk_queues: c.spec.devices.block_multi_queue == Some(true),
     }
 }
 
@@ -56,7 +58,8 @@ fn scsi(c: &mut Conversion<'_>, io_threads: &IoThreads) -> Option<ScsiController
     let all = c.spec.devices.disks.as_deref().unwrap_or_default();
     let needed = c.spec.devices.disable_hotplug != Some(true)
         || all.iter().any(|disk| disks::bus(c, disk) == ApiBus::Scsi);
-    let queues = io_threads.scsi.map(|_| c.topology.vcpus().clamp(1, 1024));
+    let on_pci = c.architecture != Architecture::S390x;
+    let queues = (on_pci || io_threads.scsi.is_some()).then(|| c.queues(1022));
     needed.then(|| ScsiController {
         address: c.place("spec.domain.devices", Role::Scsi),
         io_thread: io_threads.scsi,

@@ -75,7 +75,8 @@ fn sriov(c: &mut Conversion<'_>) -> Vec<HostDevice> {
     let functions = all.iter().enumerate().filter(|(_, interface)| interface.sriov.is_some());
     let mut devices = Vec::new();
     for (place, (index, interface)) in (0..).zip(functions.collect::<Vec<_>>()) {
-        if interface.state == Some(InterfaceState::Absent) {
+        let pending = c.host.interfaces.get(&interface.name).is_some_and(|facts| facts.pending);
+        if interface.state == Some(InterfaceState::Absent) || pending {
             continue;
         }
         let field = format!("spec.domain.devices.interfaces[{index}]");

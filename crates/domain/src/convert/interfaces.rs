@@ -17,7 +17,8 @@ pub(super) fn convert(c: &mut Conversion<'_>) -> Vec<Interface> {
     let mut cards = Vec::new();
     let plain = all.iter().enumerate().filter(|(_, interface)| interface.sriov.is_none());
     for (place, (index, interface)) in (0..).zip(plain) {
-        if interface.state != Some(InterfaceState::Absent) {
+        let pending = c.host.interfaces.get(&interface.name).is_some_and(|facts| facts.pending);
+        if interface.state != Some(InterfaceState::Absent) && !pending {
             let field = format!("spec.domain.devices.interfaces[{index}]");
             cards.extend(one(c, &field, Role::Interface(place), interface));
         }

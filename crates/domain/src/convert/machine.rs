@@ -24,7 +24,9 @@ pub(super) fn convert(c: &mut Conversion<'_>) -> Machine {
         c.unsupported("spec.domain.features.smm", "secure boot needs System Management Mode");
     }
     let x86 = c.architecture == Architecture::Amd64;
+    let asked = c.spec.machine.as_ref().and_then(|machine| machine.type_.clone());
     Machine {
+        asked: asked.unwrap_or_default(),
         machine_type: machine_type(c),
         architecture: c.architecture,
         accelerator: accelerator(c),

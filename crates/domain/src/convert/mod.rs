@@ -97,7 +97,6 @@ fn build(c: &mut Conversion<'_>) -> Domain {
         devices,
         pinning,
         lifecycle: machine::lifecycle(c),
-        monitor: c.layout.machine(c.uid(), "virt-monitor"),
         pci: c.pci.layout(memory.size),
         memory,
         reservations: disks::reservations(c),
@@ -201,6 +200,11 @@ impl<'a> Conversion<'a> {
 
     fn is_kvm(&self) -> bool {
         self.host.kvm && self.architecture == self.host.architecture
+    }
+
+    /// A queue for each virtual CPU, as QEMU would have it; said aloud, since it must stay when CPUs are plugged.
+    fn queues(&self, most: u32) -> u32 {
+        self.topology.vcpus().clamp(1, most)
     }
 
     fn has_dedicated_cpus(&self) -> bool {

@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 
 /// Virtual CPUs of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Cpu {
+    /// What the VMI asks for, such as `host-model,vmx=optional`; what comes of it depends on the host.
+    pub asked: String,
     /// QEMU's name of the model, or `host` or `max`.
     pub model: String,
     /// Flags that differ from the model, in the order given.
@@ -32,7 +34,7 @@ pub struct CpuFeature {
 
 /// Sockets, cores and threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Topology {
     /// Sockets that have CPUs at start.
     pub sockets: u32,
@@ -69,7 +71,7 @@ impl Topology {
 
 /// What KVM and the board tell the guest; unset is QEMU's own choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct CpuHints {
     /// The guest cannot see that it runs on KVM.
     pub kvm_hidden: bool,
@@ -89,7 +91,7 @@ pub struct CpuHints {
 
 /// Hyper-V enlightenments; unset is QEMU's own choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Hyperv {
     /// All that the host has.
     pub passthrough: bool,

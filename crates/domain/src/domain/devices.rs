@@ -6,7 +6,7 @@ use crate::pci::Address;
 
 /// Devices other than disks, network cards and host devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Devices {
     /// SCSI controller, which also takes disks while the machine runs.
     pub scsi: Option<ScsiController>,
@@ -42,6 +42,10 @@ pub struct Devices {
     pub usb_redirects: Vec<String>,
     /// Directories shared with the guest.
     pub filesystems: Vec<Filesystem>,
+    /// The VMI asks for cards with a queue for each CPU that there is when they are plugged in.
+    pub card_queues: bool,
+    /// The VMI asks for disks with a queue for each CPU that there is when they are plugged in.
+    pub disk_queues: bool,
 }
 
 /// SCSI controller.

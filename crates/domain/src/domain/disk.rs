@@ -38,6 +38,9 @@ pub struct Disk {
     pub error_policy: ErrorPolicy,
     /// It was added while the machine ran.
     pub hotplugged: bool,
+    /// Bytes that it may have, where the volume tells.
+    #[serde(default)]
+    pub size: Option<u64>,
 }
 
 /// What the guest sees of a disk.
@@ -69,6 +72,7 @@ pub enum DiskBus {
         /// Number of request queues, if not QEMU's choice.
         queues: Option<u32>,
         /// IO threads that serve it, by number; several need queues mapped to them.
+        #[serde(default)]
         io_threads: Vec<u32>,
     },
     /// A port of a SATA controller, counted over all of them.
@@ -145,7 +149,7 @@ pub enum Io {
 
 /// Sector sizes in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct BlockSize {
     /// Smallest unit that can be addressed.
     pub logical: u32,
@@ -168,6 +172,18 @@ pub enum ErrorPolicy {
     Report,
     /// The machine pauses if space ran out, otherwise the guest is told.
     Enospace,
+}
+
+impl Disk {
+    /// Whether the guest may make persistent reservations.
+    pub fn reserves(&self) -> bool {
+        matches!(self.kind, DiskKind::Lun { reservation: true })
+    }
+
+    /// Whether it is a CD-ROM drive.
+    pub fn is_cdrom(&self) -> bool {
+        matches!(self.kind, DiskKind::Cdrom { .. })
+    }
 }
 
 impl Location {

@@ -31,7 +31,7 @@ pub enum Firmware {
 
 /// A kernel that is started directly.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct KernelBoot {
     /// Path of the kernel.
     pub kernel: Option<String>,
@@ -43,7 +43,7 @@ pub struct KernelBoot {
 
 /// The guest's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Clock {
     /// What the hardware clock shows at start.
     pub base: ClockBase,
@@ -80,7 +80,7 @@ pub enum PitPolicy {
 
 /// Tables the guest reads about its hardware.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Smbios {
     /// Fields of the system, such as `manufacturer`, in order; empty if there are no tables.
     pub system: Vec<(String, String)>,

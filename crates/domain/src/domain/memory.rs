@@ -6,7 +6,7 @@ use crate::pci::Address;
 
 /// Guest memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Memory {
     /// Bytes at start.
     pub size: u64,
@@ -24,7 +24,7 @@ pub struct Memory {
 
 /// What backs guest memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct MemoryBacking {
     /// An anonymous file instead of plain memory.
     pub memfd: bool,
@@ -41,12 +41,14 @@ pub struct MemoryBacking {
 #[serde(rename_all = "camelCase")]
 pub struct NumaNode {
     /// Virtual CPUs.
+    #[serde(default)]
     pub cpus: Vec<u32>,
     /// Bytes of memory.
     pub size: u64,
     /// NUMA node of the host that its memory comes from.
     pub host_node: Option<u32>,
     /// Distances to all nodes of the guest, where the host tells them.
+    #[serde(default)]
     pub distances: Vec<u32>,
 }
 

@@ -8,8 +8,9 @@ pub mod host_device;
 pub mod memory;
 pub mod network;
 pub mod security;
+pub mod target;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,9 @@ use network::Interface;
 use security::LaunchSecurity;
 
 /// One virtual machine, down to the address of each device.
+///
+/// Launchers of different versions hand it to each other when a machine migrates: fields that are not known are
+/// ignored, and a new field must have a default that says what machines were before it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Domain {
@@ -41,40 +45,49 @@ pub struct Domain {
     /// A kernel that is started directly.
     pub kernel: Option<KernelBoot>,
     /// The guest's clock.
+    #[serde(default)]
     pub clock: Clock,
     /// Tables the guest reads about its hardware.
+    #[serde(default)]
     pub smbios: Smbios,
     /// Protection of the guest from its host.
     pub launch_security: Option<LaunchSecurity>,
     /// How many IO threads there are; they are named `iothread1` and up.
+    #[serde(default)]
     pub io_threads: u32,
     /// Root ports, used and spare.
+    #[serde(default)]
     pub pci: PciLayout,
     /// Disks, in the order of the VMI.
+    #[serde(default)]
     pub disks: Vec<Disk>,
     /// Network cards, in the order of the VMI.
+    #[serde(default)]
     pub interfaces: Vec<Interface>,
     /// Devices of the host given to the guest.
+    #[serde(default)]
     pub host_devices: Vec<HostDevice>,
     /// All other devices.
+    #[serde(default)]
     pub devices: Devices,
     /// Which host CPUs its threads run on; none if they may run on any.
     pub pinning: Option<Pinning>,
     /// What happens at start and at a guest's reboot.
+    #[serde(default)]
     pub lifecycle: Lifecycle,
-    /// Unix socket of the machine monitor.
-    pub monitor: String,
     /// Unix socket of the host's service for persistent reservations, if a LUN may make them.
     pub reservations: Option<String>,
     /// Environment of the process, such as the time zone.
+    #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// Small files that must be there before the process starts.
+    #[serde(default)]
     pub files: Vec<FileContent>,
 }
 
 /// Who a domain is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Identity {
     /// Namespace of the VMI.
     pub namespace: String,
@@ -116,6 +129,9 @@ pub enum Accelerator {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Machine {
+    /// The type that the VMI asks for, which may be an alias; empty if it leaves the choice to us.
+    #[serde(default)]
+    pub asked: String,
     /// Machine type, as exact as is known, such as `pc-q35-10.0`.
     pub machine_type: String,
     /// Architecture of the guest.
@@ -153,7 +169,7 @@ pub enum VirtioModel {
 
 /// What happens at start and at a guest's reboot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Lifecycle {
     /// The guest does not run until somebody says so.
     pub start_paused: bool,
@@ -207,22 +223,44 @@ impl Domain {
         format!("{}_{}", self.identity.namespace, self.identity.name)
     }
 
-    /// Root ports with no device behind them, which can take one while the machine runs.
-    pub fn free_ports(&self) -> Vec<u32> {
+    /// The places of all devices.
+    pub fn places(&self) -> BTreeSet<Address> {
         let devices = &self.devices;
-        let on_disk = |disk: &Disk| {
-            if let disk::DiskBus::Virtio { address, .. } = disk.bus { Some(address) } else { None }
+        let of_disk = |disk: &Disk| match disk.bus {
+            disk::DiskBus::Virtio { address, .. } => Some(address),
+            _ => None,
         };
-        let used: Vec<Address> = self
-            .interfaces
-            .iter()
-            .map(|interface| interface.address)
-            .chain(self.disks.iter().filter_map(on_disk))
+        let of_panic = |panic: &devices::PanicDevice| match panic {
+            devices::PanicDevice::Pci(address) => Some(*address),
+            _ => None,
+        };
+        let once = [
+            devices.scsi.as_ref().map(|scsi| scsi.address),
+            devices.usb,
+            devices.serial_bus,
+            devices.graphics.as_ref().and_then(|graphics| graphics.address),
+            devices.sound.as_ref().map(|sound| sound.address),
+            devices.watchdog.as_ref().and_then(|watchdog| watchdog.address),
+            devices.rng,
+            devices.balloon.as_ref().map(|balloon| balloon.address),
+            devices.vsock.as_ref().map(|vsock| vsock.address),
+            self.memory.hotplug.as_ref().map(|hotplug| hotplug.address),
+        ];
+        let listed = self.interfaces.iter().map(|interface| interface.address);
+        listed
+            .chain(self.disks.iter().filter_map(of_disk))
             .chain(self.host_devices.iter().filter_map(|device| device.address))
             .chain(devices.filesystems.iter().map(|filesystem| filesystem.address))
-            .chain(devices.scsi.iter().map(|scsi| scsi.address))
-            .chain(devices.serial_bus)
-            .collect();
+            .chain(devices.sata.iter().copied())
+            .chain(devices.inputs.iter().filter_map(|input| input.address))
+            .chain(devices.panic.iter().filter_map(of_panic))
+            .chain(once.into_iter().flatten())
+            .collect()
+    }
+
+    /// Root ports with no device behind them, which can take one while the machine runs.
+    pub fn free_ports(&self) -> Vec<u32> {
+        let used = self.places();
         (1..=self.pci.ports).filter(|port| !used.contains(&Address::port(*port))).collect()
     }
 

@@ -59,6 +59,7 @@ pub enum NetBackend {
         /// Name of the device.
         name: String,
         /// Its queues as open file descriptors, if the process inherits them.
+        #[serde(default)]
         fds: Vec<i32>,
         /// The kernel moves the packets.
         vhost: bool,

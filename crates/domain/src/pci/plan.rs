@@ -55,7 +55,7 @@ impl PciPlan {
     /// The root ports that are needed and those kept spare.
     pub fn layout(&self, memory: u64) -> PciLayout {
         if self.root_complex_only || self.architecture == Architecture::S390x {
-            return PciLayout { ports: 0 };
+            return PciLayout { ports: 0, fixed: self.reserved.clone() };
         }
         let behind_port = |address: &Address| match address {
             Address::Pci { bus, .. } => Some(*bus).filter(|bus| *bus > 0),
@@ -65,7 +65,7 @@ impl PciPlan {
         let top = used.last().copied().unwrap_or(0);
         let (total, free) = if memory > LARGE_MEMORY { (16, 6) } else { (8, 3) };
         let ports = top.max(total).max(used.len() as u32 + free);
-        PciLayout { ports: ports.min(MAX_PORTS) }
+        PciLayout { ports: ports.min(MAX_PORTS), fixed: self.reserved.clone() }
     }
 
     fn pci_address(&self, role: Role) -> Result<Address, PlaceError> {

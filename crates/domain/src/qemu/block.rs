@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::args::{Args, Object};
 use super::names;
-use crate::domain::disk::{Cache, Disk, DiskKind, Image, ImageFormat, Io, Location};
+use crate::domain::disk::{Cache, Disk, Image, ImageFormat, Io, Location};
 
 /// Object of the host's service for persistent reservations.
 pub(super) const RESERVATIONS: &str = "pr-helper0";
@@ -17,6 +17,21 @@ pub(super) fn add(disk: &Disk, args: &mut Args) {
     let (node, file) = (names::node(&disk.name), names::storage_node(&disk.name));
     args.object("-blockdev", &storage(disk, &image.location, file.clone(), disk.read_only));
     args.object("-blockdev", &format(disk, image, node, file, disk.read_only, backing, data));
+}
+
+/// The nodes under a disk, each before those it uses.
+pub(super) fn nodes(disk: &Disk) -> Vec<String> {
+    let Some(image) = &disk.image else { return Vec::new() };
+    let mut nodes = vec![names::node(&disk.name), names::storage_node(&disk.name)];
+    if image.data.is_some() {
+        nodes.extend([names::data_node(&disk.name), names::data_storage_node(&disk.name)]);
+    }
+    let below = std::iter::successors(image.backing.as_deref(), |image| image.backing.as_deref());
+    for (depth, _) in (1..).zip(below) {
+        nodes
+            .extend([names::backing_node(&disk.name, depth), names::backing_storage_node(&disk.name, depth)]);
+    }
+    nodes
 }
 
 /// Adds an image below an overlay and all below it; answers with its node.
@@ -47,14 +62,13 @@ fn storage(disk: &Disk, location: &Location, node: String, read_only: bool) -> O
         Io::Native => "native",
         Io::Threads => "threads",
     });
-    let reserves = matches!(disk.kind, DiskKind::Lun { reservation: true });
     let object = Object::default()
         .with("driver", driver)
         .with("node-name", node)
         .with("filename", location.path())
         .with("read-only", read_only)
         .maybe("aio", aio)
-        .maybe("pr-manager", reserves.then_some(RESERVATIONS));
+        .maybe("pr-manager", disk.reserves().then_some(RESERVATIONS));
     common(disk, object)
 }
 

@@ -1,4 +1,4 @@
-//! Monitor, serial console and channels: everything with a character stream behind a Unix socket.
+//! Serial console and channels: everything with a character stream behind a Unix socket.
 
 use super::args::{Args, Object, escape, virtio};
 use crate::domain::{Architecture, Domain};
@@ -12,11 +12,6 @@ pub(super) fn listen(args: &mut Args, id: &str, path: &str, log: Option<&str>) {
 /// A character stream on a Unix socket that another process listens on.
 pub(super) fn connect(args: &mut Args, id: &str, path: &str) {
     args.option("-chardev", format!("socket,id={id},path={}", escape(path)));
-}
-
-pub(super) fn monitor(domain: &Domain, args: &mut Args) {
-    listen(args, "charmonitor", &domain.monitor, None);
-    args.option("-mon", "chardev=charmonitor,id=monitor,mode=control");
 }
 
 pub(super) fn add(domain: &Domain, args: &mut Args) {

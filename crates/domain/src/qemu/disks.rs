@@ -11,14 +11,17 @@ use crate::domain::{Architecture, Domain};
 const SATA_PORTS: u32 = 6;
 
 pub(super) fn add(domain: &Domain, args: &mut Args) {
-    let reserves = |disk: &Disk| matches!(disk.kind, DiskKind::Lun { reservation: true });
-    if let Some(socket) = domain.reservations.as_ref().filter(|_| domain.disks.iter().any(reserves)) {
-        let object = Object::qom("pr-manager-helper", block::RESERVATIONS).with("path", socket.clone());
-        args.object("-object", &object);
+    if let Some(socket) = domain.reservations.as_ref().filter(|_| domain.disks.iter().any(Disk::reserves)) {
+        args.object("-object", &reservations(socket));
     }
     for disk in &domain.disks {
         add_one(domain, disk, args);
     }
+}
+
+/// Connection to the host's service for persistent reservations.
+pub(super) fn reservations(socket: &str) -> Object {
+    Object::qom("pr-manager-helper", block::RESERVATIONS).with("path", socket)
 }
 
 pub(super) fn add_one(domain: &Domain, disk: &Disk, args: &mut Args) {
@@ -38,18 +41,16 @@ fn virtio_disk(domain: &Domain, disk: &Disk, args: &mut Args) {
         Value::from(io_threads.iter().map(thread).collect::<Vec<_>>())
     });
     let one = io_threads.first().filter(|_| io_threads.len() == 1).map(|number| names::io_thread(*number));
-    let enough = queues.unwrap_or(domain.cpu.topology.vcpus()).max(io_threads.len() as u32);
-    let queues = mapping.as_ref().map(|_| enough).or(*queues);
     let device = virtio(domain, "blk", names::disk(&disk.name))
         .at(*address)
-        .maybe("num-queues", queues)
+        .maybe("num-queues", *queues)
         .maybe("iothread", one)
         .maybe("iothread-vq-mapping", mapping);
     args.device(&finish(disk, device));
 }
 
 fn sata_disk(domain: &Domain, disk: &Disk, port: u32, args: &mut Args) {
-    let driver = if is_cdrom(disk) { "ide-cd" } else { "ide-hd" };
+    let driver = if disk.is_cdrom() { "ide-cd" } else { "ide-hd" };
     let (controller, port) = (port / SATA_PORTS, port % SATA_PORTS);
     let bus = match (domain.machine.architecture, controller) {
         (Architecture::Amd64, 0) => format!("ide.{port}"),
@@ -81,7 +82,7 @@ fn scsi_disk(disk: &Disk, unit: u32, args: &mut Args) {
 
 fn usb_disk(disk: &Disk, args: &mut Args) {
     let id = names::disk(&disk.name);
-    if !is_cdrom(disk) {
+    if !disk.is_cdrom() {
         return args.device(&finish(disk, Object::device("usb-storage", id).with("bus", "usb0.0")));
     }
     let bridge = format!("bot-{}", disk.name);
@@ -115,12 +116,8 @@ fn finish(disk: &Disk, device: Object) -> Object {
         .on("share-rw", disk.shareable)
         .with("werror", write_error)
         .with("rerror", read_error);
-    if is_lun || is_cdrom(disk) {
+    if is_lun || disk.is_cdrom() {
         return device;
     }
     device.with("write-cache", if disk.cache == Cache::Writethrough { "off" } else { "on" })
-}
-
-fn is_cdrom(disk: &Disk) -> bool {
-    matches!(disk.kind, DiskKind::Cdrom { .. })
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::args::{Args, Object, modern};
+use super::names;
 use crate::domain::Domain;
 use crate::domain::memory::Memory;
 
@@ -32,7 +33,7 @@ pub(super) fn add(domain: &Domain, args: &mut Args) {
     if let Some(hotplug) = &memory.hotplug {
         let backend = backend(memory, "ramgrow", hotplug.size, false).with("reserve", false);
         args.object("-object", &backend);
-        let device = modern(domain, "virtio-mem", "virtiomem0")
+        let device = modern(domain, "virtio-mem", names::MEMORY)
             .at(hotplug.address)
             .with("memdev", "ramgrow")
             .with("block-size", hotplug.block)

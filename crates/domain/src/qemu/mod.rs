@@ -16,7 +16,11 @@ pub mod names;
 mod network;
 mod security;
 
-pub use commands::{Command, attach_disk, attach_interface, start_commands};
+pub use commands::{
+    Command, add_io_thread, add_reservations, attach_disk, attach_host_device, attach_interface, close_image,
+    close_interface, close_tray, open_image, put_medium, remove_reservations, request_memory, resize,
+    set_link, start_commands, take_medium,
+};
 
 use crate::domain::Domain;
 use args::Args;
@@ -26,9 +30,19 @@ const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resour
 
 /// The arguments of the QEMU process, without the program's own name.
 ///
-/// QEMU starts stopped and runs once [`start_commands`] and then `cont` have been sent to its monitor.
+/// Whoever starts the process adds its monitor and `-S`: the guest runs once [`start_commands`] and then `cont` have
+/// been sent.
 pub fn arguments(domain: &Domain) -> Vec<String> {
     build(domain).list
+}
+
+/// The arguments of a QEMU process that a machine migrates to.
+///
+/// It starts stopped and empty, and says over its monitor where it listens.
+pub fn incoming_arguments(domain: &Domain) -> Vec<String> {
+    let mut args = build(domain);
+    args.option("-incoming", "defer");
+    args.list
 }
 
 /// Device drivers that the domain needs, each with the name of its device.
@@ -39,13 +53,11 @@ pub fn drivers(domain: &Domain) -> Vec<(String, String)> {
 fn build(domain: &Domain) -> Args {
     let mut args = Args::default();
     args.option("-name", format!("guest={},debug-threads=on", args::escape(&domain.name())));
-    args.flag("-S");
     board::add(domain, &mut args);
     cpu::add(domain, &mut args);
     memory::add(domain, &mut args);
     security::add(domain, &mut args);
     firmware::add(domain, &mut args);
-    console::monitor(domain, &mut args);
     devices::controllers(domain, &mut args);
     disks::add(domain, &mut args);
     network::add(domain, &mut args);

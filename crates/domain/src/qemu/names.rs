@@ -18,6 +18,24 @@ pub fn netdev(name: &str) -> String {
     format!("host-{name}")
 }
 
+/// An open queue of a network card's tap device.
+pub fn tap_queue(name: &str, index: usize) -> String {
+    format!("tap-{name}-{index}")
+}
+
+/// Stream to the user-space switch of a network card.
+pub fn card_stream(name: &str) -> String {
+    format!("char-{name}")
+}
+
+/// A virtual CPU that is plugged in later, by its number.
+pub fn cpu(number: u32) -> String {
+    format!("cpu-{number}")
+}
+
+/// The device whose memory can grow.
+pub const MEMORY: &str = "virtiomem0";
+
 /// Device of a shared directory.
 pub fn filesystem(name: &str) -> String {
     format!("fs-{name}")

@@ -11,30 +11,39 @@ pub(super) fn add(domain: &Domain, args: &mut Args) {
     }
 }
 
-pub(super) fn add_one(domain: &Domain, interface: &Interface, args: &mut Args) {
-    host_side(interface, args);
+fn add_one(domain: &Domain, interface: &Interface, args: &mut Args) {
+    if let NetBackend::VhostUser { socket } = &interface.backend {
+        console::connect(args, &names::card_stream(&interface.name), socket);
+    }
+    host_side(interface, |_, fd| fd.to_string(), args);
     card(domain, interface, args);
 }
 
-fn host_side(interface: &Interface, args: &mut Args) {
+/// For a machine that runs, which has been handed open queues under names and knows the stream already.
+pub(super) fn add_later(domain: &Domain, interface: &Interface, args: &mut Args) {
+    host_side(interface, |index, _| names::tap_queue(&interface.name, index), args);
+    card(domain, interface, args);
+}
+
+fn host_side(interface: &Interface, queue: impl Fn(usize, i32) -> String, args: &mut Args) {
     let id = names::netdev(&interface.name);
     match &interface.backend {
         NetBackend::Tap { name, fds, vhost } => {
             let tap = Object::default().with("type", "tap").with("id", id);
-            let tap = match fds.as_slice() {
+            let queues: Vec<_> = fds.iter().enumerate().map(|(index, fd)| queue(index, *fd)).collect();
+            let tap = match queues.as_slice() {
                 [] => tap
                     .with("ifname", name.clone())
                     .with("script", "no")
                     .with("downscript", "no")
                     .maybe("queues", (interface.queues > 1).then_some(interface.queues)),
-                [fd] => tap.with("fd", fd.to_string()),
-                many => tap.with("fds", many.iter().map(ToString::to_string).collect::<Vec<_>>().join(":")),
+                [one] => tap.with("fd", one.clone()),
+                many => tap.with("fds", many.join(":")),
             };
             args.object("-netdev", &tap.on("vhost", *vhost && interface.model == NicModel::Virtio));
         }
-        NetBackend::VhostUser { socket } => {
-            let stream = format!("char-{}", interface.name);
-            console::connect(args, &stream, socket);
+        NetBackend::VhostUser { .. } => {
+            let stream = names::card_stream(&interface.name);
             let queues = (interface.queues > 1).then_some(interface.queues);
             let netdev = Object::default().with("type", "vhost-user").with("id", id).with("chardev", stream);
             args.object("-netdev", &netdev.maybe("queues", queues));

@@ -2,7 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod any_input;
+mod change;
+mod draft;
 mod golden;
+mod live_change;
+mod migration;
 mod pci;
 mod real_qemu;
 mod support;

@@ -128,7 +128,7 @@ fn secondary_bus(device: &Value) -> Option<(String, u64)> {
 }
 
 /// Version, devices and machine types of the installed QEMU.
-fn installed(program: &str) -> Option<QemuFacts> {
+pub fn installed(program: &str) -> Option<QemuFacts> {
     let output = |argument: &[&str]| {
         let output = Command::new(program).args(argument).output().ok()?;
         String::from_utf8(output.stdout).ok()
@@ -178,20 +178,20 @@ fn startable(case: &Case, facts: &QemuFacts, folder: &Folder) -> Option<Domain> 
 }
 
 /// Files of one machine, gone when it is.
-struct Folder(PathBuf);
+pub struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let path = env::temp_dir().join(format!("kv-{}-{name}", process::id()));
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }
 
-    fn path(&self, name: &str) -> String {
+    pub fn path(&self, name: &str) -> String {
         self.0.join(name).to_string_lossy().into_owned()
     }
 
-    fn layout(&self) -> Layout {
+    pub fn layout(&self) -> Layout {
         let path = self.path("f");
         Layout {
             private: path.clone(),
@@ -204,10 +204,8 @@ impl Folder {
     }
 
     /// Makes the images, tables and folders that the machine expects.
-    fn fill(&self, domain: &Domain) {
-        let sockets = [&domain.monitor]
-            .into_iter()
-            .chain(domain.devices.channels.iter().map(|channel| &channel.socket));
+    pub fn fill(&self, domain: &Domain) {
+        let sockets = domain.devices.channels.iter().map(|channel| &channel.socket);
         let tables = domain.smbios.acpi_tables.iter().map(|table| &table.path);
         let files = domain.smbios.fw_cfg.iter().map(|(_, path)| path).chain(tables);
         for path in sockets.chain(files.clone()) {
@@ -238,10 +236,15 @@ impl Folder {
     }
 
     /// Starts QEMU with its monitor on standard input and output.
-    fn spawn(&self, domain: &Domain) -> Child {
-        let arguments = qemu::arguments(domain).into_iter().map(without_tap);
+    pub fn spawn(&self, domain: &Domain) -> Child {
+        self.spawn_with(domain, qemu::arguments(domain))
+    }
+
+    /// Starts QEMU for a machine with arguments that differ from the usual.
+    pub fn spawn_with(&self, domain: &Domain, arguments: Vec<String>) -> Child {
+        let arguments = arguments.into_iter().map(without_tap);
         let mut command = Command::new(domain.machine.architecture.qemu_program());
-        command.args(arguments).args(["-qmp", "stdio"]).envs(&domain.environment);
+        command.args(arguments).args(["-S", "-qmp", "stdio"]).args(NATIVE_HOTPLUG).envs(&domain.environment);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     }
@@ -268,6 +271,10 @@ impl Folder {
         (good, format!("{out}{error}"))
     }
 }
+
+/// Hotplug by the ports themselves instead of ACPI, where it makes a difference: a port that no guest has powered on
+/// gives its device back at once.
+const NATIVE_HOTPLUG: [&str; 2] = ["-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"];
 
 /// A tap device needs rights that a test has not.
 fn without_tap(argument: String) -> String {
