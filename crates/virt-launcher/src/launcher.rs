@@ -12,6 +12,7 @@ use crate::board::{Board, Notice};
 use crate::error::CommandError;
 use crate::host::Host;
 use crate::lifecycle::Intent;
+use crate::migration::Migrations;
 use crate::running::Running;
 
 /// Everything that commands, signals and watchers of one machine share.
@@ -24,6 +25,8 @@ pub struct Launcher {
     pub(crate) host: Host,
     /// What is told of the machine.
     pub(crate) board: Board,
+    /// Where the machine comes from or goes to.
+    pub(crate) migrations: Migrations,
     /// One command at a time changes what the machine is made of; power and questions do not wait for it.
     pub(crate) work: tokio::sync::Mutex<()>,
     running: Mutex<Option<Arc<Running>>>,
@@ -71,6 +74,7 @@ impl Launcher {
             layout,
             host,
             board,
+            migrations: Migrations::default(),
             work: tokio::sync::Mutex::new(()),
             running: Mutex::new(None),
             intent: Mutex::new(Intent::default()),

@@ -4,9 +4,12 @@ mod boot;
 mod facts;
 mod files;
 
+pub(crate) use boot::Way;
+
 use std::sync::Arc;
 
 use kubevirt_api::vmi::VirtualMachineInstance;
+use kubevirt_domain::Domain;
 use kubevirt_launcher_rpc::cmd::VirtualMachineOptions;
 use kubevirt_launcher_rpc::report::{Reason, State};
 
@@ -22,7 +25,10 @@ impl Launcher {
     ) -> Result<(), CommandError> {
         let _work = self.work.lock().await;
         match self.stage() {
+            Stage::Waiting if self.is_target().await => Err(CommandError::ComesFromElsewhere),
             Stage::Waiting => self.start(vmi, options).await,
+            // What a machine is made of must be the same at both ends; the one that has it afterwards follows up.
+            Stage::Running if self.is_moving() => Ok(()),
             Stage::Running => self.update(vmi, options).await,
             Stage::Ended | Stage::Dismissed => {
                 let status = self.board.report().status;
@@ -36,16 +42,9 @@ impl Launcher {
         vmi: &VirtualMachineInstance,
         options: &VirtualMachineOptions,
     ) -> Result<(), CommandError> {
-        if self.arguments.hook_sidecars > 0 {
-            return Err(CommandError::Unsupported(
-                "hook sidecars exchange libvirt domains, which this hypervisor does not have: remove the annotation \
-                 hooks.kubevirt.io/hookSidecars"
-                    .into(),
-            ));
-        }
-        let domain = self.describe(vmi, options).await?;
+        let domain = self.prepare(vmi, options).await?;
         let start_paused = domain.lifecycle.start_paused;
-        let running = self.boot(domain, boot::Way::Fresh).await?;
+        let running = self.boot(domain, Way::Fresh).await?;
         if start_paused {
             self.board.change_status(|status| (status.status, status.reason) = (State::Paused, Reason::User));
             return Ok(());
@@ -56,6 +55,22 @@ impl Launcher {
             return Err(error);
         }
         Ok(())
+    }
+
+    /// Everything short of starting QEMU, whether the machine starts here or comes from elsewhere.
+    pub(crate) async fn prepare(
+        &self,
+        vmi: &VirtualMachineInstance,
+        options: &VirtualMachineOptions,
+    ) -> Result<Domain, CommandError> {
+        if self.arguments.hook_sidecars > 0 {
+            return Err(CommandError::Unsupported(
+                "hook sidecars exchange libvirt domains, which this hypervisor does not have: remove the annotation \
+                 hooks.kubevirt.io/hookSidecars"
+                    .into(),
+            ));
+        }
+        self.describe(vmi, options).await
     }
 
     async fn update(
