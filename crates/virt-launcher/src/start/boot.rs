@@ -33,13 +33,13 @@ impl Launcher {
     ) -> Result<Arc<Running>, CommandError> {
         let folder = self.layout.machine(&domain.identity.uid, "");
         files::prepare(&domain, Path::new(&folder))?;
-        let mut arguments: Vec<OsString> = qemu::arguments(&domain).into_iter().map(Into::into).collect();
-        if way == Way::Incoming {
-            arguments.extend(["-incoming".into(), "defer".into()]);
-        }
+        let arguments = match way {
+            Way::Fresh => qemu::arguments(&domain),
+            Way::Incoming => qemu::incoming_arguments(&domain),
+        };
         let launch = Launch {
             program: host::program(domain.machine.architecture),
-            arguments,
+            arguments: arguments.into_iter().map(Into::into).collect(),
             environment: environment(&domain),
             ..Launch::default()
         };
@@ -53,7 +53,8 @@ impl Launcher {
         self.board.change(|report| {
             report.spec = Some(running.domain());
             let status = &mut report.status;
-            (status.status, status.reason) = (State::Paused, Reason::StartingUp);
+            let reason = if way == Way::Incoming { Reason::Migration } else { Reason::StartingUp };
+            (status.status, status.reason) = (State::Paused, reason);
             status.message.clear();
             let accelerator = if running.domain().is_kvm() { "kvm" } else { "tcg" };
             status.accelerator = accelerator.to_owned();

@@ -54,7 +54,7 @@ impl Bench {
         let (launcher, notices) = Launcher::new(arguments);
         let vmi = vmi();
         launcher.remember(&vmi);
-        let mut domain = launcher.describe(&vmi, &VirtualMachineOptions::default()).await.unwrap();
+        let mut domain = launcher.describe(&vmi, &VirtualMachineOptions::default(), crate::volumes::Purpose::Start).await.unwrap();
         for channel in &mut domain.devices.channels {
             channel.socket = folder.join("ga.sock").to_str().unwrap().to_owned();
         }
