@@ -1,6 +1,7 @@
 //! From the wish for a machine to one that runs.
 
 mod boot;
+mod companions;
 mod facts;
 mod files;
 mod network;
