@@ -10,7 +10,7 @@ use clap::{ArgAction, Parser};
 /// The flags are those of KubeVirt's virt-launcher. Some speak of libvirt or of choices that we do not have; they
 /// are accepted, so that any pod that was written for KubeVirt starts.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "virt-launcher", version, disable_version_flag = true)]
+#[command(name = "virt-launcher", version, disable_version_flag = true, args_override_self = true)]
 pub struct Arguments {
     /// Name of the VirtualMachineInstance.
     #[arg(long)]

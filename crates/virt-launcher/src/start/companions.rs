@@ -56,7 +56,10 @@ async fn tpm(swtpm: &Swtpm) -> Result<Child, CommandError> {
     spawn("swtpm", &swtpm.arguments)
 }
 
-fn spawn(program: &str, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Child, CommandError> {
+fn spawn(
+    program: &str,
+    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> Result<Child, CommandError> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
     command.spawn().map_err(|source| match source.kind() {

@@ -54,7 +54,10 @@ impl Bench {
         let (launcher, notices) = Launcher::new(arguments);
         let vmi = vmi();
         launcher.remember(&vmi);
-        let mut domain = launcher.describe(&vmi, &VirtualMachineOptions::default(), crate::volumes::Purpose::Start).await.unwrap();
+        let mut domain = launcher
+            .describe(&vmi, &VirtualMachineOptions::default(), crate::volumes::Purpose::Start)
+            .await
+            .unwrap();
         for channel in &mut domain.devices.channels {
             channel.socket = folder.join("ga.sock").to_str().unwrap().to_owned();
         }
@@ -95,7 +98,7 @@ impl Bench {
             ..Launch::default()
         };
         let (process, machine) = launch.start().await.unwrap();
-        let running = Arc::new(Running::new(process, machine, domain));
+        let running = Arc::new(Running::new(process, machine, domain, Vec::new()));
         launcher.set_running(Some(running.clone()));
         launcher.board.change_status(|status| status.status = State::Running);
         Self { folder, launcher, running, notices, ga: None }

@@ -10,8 +10,8 @@ use kubevirt_launcher_rpc::notify::notify_server::{Notify, NotifyServer};
 use kubevirt_launcher_rpc::notify::{DomainEventRequest, K8sEventRequest, Response};
 use kubevirt_launcher_rpc::{DomainReport, connect};
 use serde_json::Value;
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tonic::{Request, Status};
 
 /// What a launcher has told so far.
@@ -24,13 +24,16 @@ pub(crate) struct Heard {
 /// A handler that listens until it is dropped.
 pub(crate) struct Handler {
     pub(crate) heard: Heard,
-    server: JoinHandle<()>,
+    /// Its own, so that its end also ends its connections, as the end of a process does.
+    runtime: Option<Runtime>,
 }
 
 impl Handler {
     /// Listens in the launcher's shared folder.
     pub(crate) fn listen(socket: &Path) -> Self {
         let heard = Heard { reports: Arc::new(watch::Sender::new(Vec::new())), events: Arc::default() };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let inside = runtime.enter();
         let incoming = connect::listen(socket).unwrap();
         let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o666);
         std::fs::set_permissions(socket, everyone).unwrap();
@@ -38,14 +41,17 @@ impl Handler {
             .add_service(NotifyInfoServer::new(heard.clone()))
             .add_service(NotifyServer::new(heard.clone()))
             .serve_with_incoming(incoming);
-        let server = tokio::spawn(async move { server.await.unwrap() });
-        Self { heard, server }
+        runtime.spawn(async move { server.await.unwrap() });
+        drop(inside);
+        Self { heard, runtime: Some(runtime) }
     }
 }
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        self.server.abort();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

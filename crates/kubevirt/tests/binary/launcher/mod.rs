@@ -2,6 +2,9 @@
 
 mod boot;
 mod faults;
+mod guest;
 mod handler;
+mod network;
 mod pod;
 mod power;
+mod volumes;

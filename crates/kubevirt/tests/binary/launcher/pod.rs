@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use kubevirt_launcher_rpc::cmd::cmd_client::CmdClient;
 use kubevirt_launcher_rpc::cmd::{self, EmptyRequest, VirtualMachineOptions, VmiRequest};
-use kubevirt_launcher_rpc::report::State;
+use kubevirt_launcher_rpc::report::{Reason, State};
 use kubevirt_launcher_rpc::{DomainReport, connect};
 use serde_json::{Value, json};
 use test_guest::{Artifacts, Console, Flavour};
@@ -32,6 +32,7 @@ pub(crate) struct Pod {
     folder: PathBuf,
     child: Child,
     network: Child,
+    flavour: Flavour,
     commands: Option<CmdClient<Channel>>,
     pub(crate) handler: Option<Handler>,
     pub(crate) options: VirtualMachineOptions,
@@ -45,6 +46,12 @@ pub(crate) struct Settings {
     pub(crate) flags: Vec<&'static str>,
     /// No handler listens at first.
     pub(crate) no_handler: bool,
+    /// The guest with all drivers.
+    pub(crate) all_drivers: bool,
+    /// Runs in the pod's mount namespace before the launcher.
+    pub(crate) set_up: &'static str,
+    /// A memory cgroup to run in.
+    pub(crate) cgroup: Option<PathBuf>,
 }
 
 impl Pod {
@@ -58,9 +65,10 @@ impl Pod {
         let folder = new_folder();
         let network = sleeper();
         let mut pod = Self {
-            child: launch(&folder, network.id().unwrap(), &settings.flags),
+            child: launch(&folder, network.id().unwrap(), &settings),
             folder,
             network,
+            flavour: if settings.all_drivers { Flavour::Full } else { Flavour::Cloud },
             commands: None,
             handler: None,
             options: VirtualMachineOptions::default(),
@@ -127,14 +135,19 @@ impl Pod {
 
     /// Puts the guest's disk where the handler would have mounted a container disk.
     pub(crate) fn container_disk(&self, index: usize) {
-        self.place(&guest().disk, &self.share().join(format!("container-disks/disk_{index}.img")));
+        self.place(&self.guest().disk, &self.share().join(format!("container-disks/disk_{index}.img")));
     }
 
     /// Puts the guest's kernel where the handler would have mounted it.
     pub(crate) fn kernel_boot(&self) {
-        for (file, name) in [(&guest().kernel, "vmlinuz"), (&guest().initrd, "initrd")] {
+        for (file, name) in [(&self.guest().kernel, "vmlinuz"), (&self.guest().initrd, "initrd")] {
             self.place(file, &self.share().join("container-disks/kernel-boot").join(name));
         }
+    }
+
+    /// The files of the guest.
+    pub(crate) fn guest(&self) -> Artifacts {
+        test_guest::artifacts(self.flavour).unwrap()
     }
 
     fn place(&self, file: &Path, at: &Path) {
@@ -180,8 +193,7 @@ impl Pod {
 
     /// The serial console.
     pub(crate) async fn console(&self) -> Console {
-        let socket = self.private().join(UID).join("virt-serial0");
-        Console::connect(&socket).await.unwrap().patient(PATIENCE)
+        Console::connect(&self.socket("virt-serial0")).await.unwrap().patient(PATIENCE)
     }
 
     /// Calls a command that takes no more than the VMI.
@@ -207,8 +219,23 @@ impl Pod {
 
     /// Waits until the handler heard of a state.
     pub(crate) async fn wait_for(&self, state: State) -> DomainReport {
-        let heard = &self.handler.as_ref().expect("a handler listens").heard;
-        heard.wait(&format!("{state:?}"), |report| report.status.status == state).await
+        self.hear(&format!("{state:?}"), |report| report.status.status == state).await
+    }
+
+    /// Waits until the handler heard of a state for a reason.
+    pub(crate) async fn wait_for_reason(&self, state: State, reason: Reason) -> DomainReport {
+        let wanted = (state, reason);
+        self.hear(&format!("{wanted:?}"), |report| (report.status.status, report.status.reason) == wanted).await
+    }
+
+    /// Waits until the handler heard what the test wants to see.
+    pub(crate) async fn hear(&self, what: &str, wanted: impl Fn(&DomainReport) -> bool) -> DomainReport {
+        self.handler.as_ref().expect("a handler listens").heard.wait(what, wanted).await
+    }
+
+    /// A socket of the machine, such as its VNC server's.
+    pub(crate) fn socket(&self, name: &str) -> PathBuf {
+        self.private().join(UID).join(name)
     }
 
     /// Sends a signal to the launcher.
@@ -265,12 +292,6 @@ pub(crate) fn vmi(patch: Value) -> Value {
     vmi
 }
 
-/// The guest that most tests boot.
-pub(crate) fn guest() -> &'static Artifacts {
-    static GUEST: OnceLock<Artifacts> = OnceLock::new();
-    GUEST.get_or_init(|| test_guest::artifacts(Flavour::Cloud).unwrap())
-}
-
 pub(crate) fn told(answer: Result<tonic::Response<cmd::Response>, tonic::Status>) -> Result<(), String> {
     let answer = answer.map_err(|status| format!("the call failed: {status}"))?.into_inner();
     if answer.success { Ok(()) } else { Err(answer.message) }
@@ -306,25 +327,32 @@ fn program() -> &'static Path {
 }
 
 /// A process that keeps a network namespace.
-fn sleeper() -> Child {
+pub(crate) fn sleeper() -> Child {
     let mut command = Command::new("unshare");
     command.args(["--net", "--kill-child", "sleep", "infinity"]);
     command.kill_on_drop(true).spawn().unwrap()
 }
 
 /// Runs the launcher as a container runtime would: without privileges, as the first of its PID namespace.
-fn launch(folder: &Path, network: u32, flags: &[&str]) -> Child {
+fn launch(folder: &Path, network: u32, settings: &Settings) -> Child {
     let log = std::fs::File::create(folder.join("log")).unwrap();
+    let cgroup = settings.cgroup.as_ref().map(|cgroup| format!("echo $$ >{}/cgroup.procs", cgroup.display()));
+    let script = format!(
+        "{}\ncd {}\n{}\nexec \"$@\"",
+        cgroup.unwrap_or_default(),
+        folder.display(),
+        settings.set_up
+    );
     let mut command = Command::new("nsenter");
     command
         .arg(format!("--net=/proc/{network}/ns/net"))
-        .args(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "setpriv"])
+        .args(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec", &script, "sh", "setpriv"])
         .args(["--reuid", "107", "--regid", "107", "--clear-groups", "--no-new-privs"])
         .args(["--bounding-set=-all,+net_bind_service", "--inh-caps=-all,+net_bind_service"])
         .arg("--ambient-caps=-all,+net_bind_service")
         .arg(program())
         .args(["--name", "web", "--namespace", "default", "--uid", UID, "--qemu-timeout", "5m"])
-        .args(["--grace-period-seconds", "30", "--hook-sidecars", "0", "--use-emulation"])
+        .args(["--grace-period-seconds", "60", "--hook-sidecars", "0", "--use-emulation"])
         .args(["--ovmf-path", "/usr/share/OVMF"]);
     for (flag, name) in [
         ("--kubevirt-share-dir", "share"),
@@ -335,7 +363,7 @@ fn launch(folder: &Path, network: u32, flags: &[&str]) -> Child {
     ] {
         command.arg(flag).arg(folder.join(name));
     }
-    command.args(flags).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+    command.args(&settings.flags).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
     command.kill_on_drop(true).spawn().unwrap()
 }
 

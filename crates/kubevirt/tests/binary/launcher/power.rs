@@ -7,6 +7,9 @@ use serde_json::json;
 use super::handler::PATIENCE;
 use super::pod::{Pod, Settings, vmi};
 
+/// What the guest says when it has booted.
+const WELCOME: &str = "Welcome to the test guest";
+
 const BOOT_ID: &str = "cat /proc/sys/kernel/random/boot_id";
 
 #[tokio::test]
@@ -18,8 +21,7 @@ async fn a_paused_guest_stands_still() {
     let before: u64 = console.run(uptime).await.unwrap().parse().unwrap();
 
     pod.call(|mut launcher, vmi| async move { launcher.pause_virtual_machine(vmi).await }).await.unwrap();
-    let report = pod.wait_for(State::Paused).await;
-    assert_eq!(report.status.reason, Reason::User);
+    pod.wait_for_reason(State::Paused, Reason::User).await;
     console.send_line("echo wo''ken").await.unwrap();
     let silent = tokio::time::timeout(std::time::Duration::from_secs(5), console.expect("woken")).await;
     assert!(silent.is_err(), "a paused guest does not answer");
@@ -41,6 +43,7 @@ async fn a_guest_is_reset_rebooted_and_stopped_gracefully() {
     let first = console.run(BOOT_ID).await.unwrap();
 
     pod.call(|mut launcher, vmi| async move { launcher.reset_virtual_machine(vmi).await }).await.unwrap();
+    console.expect(WELCOME).await.unwrap();
     console.login("root", "root").await.unwrap();
     let second = console.run(BOOT_ID).await.unwrap();
     assert_ne!(first, second);
@@ -48,11 +51,13 @@ async fn a_guest_is_reset_rebooted_and_stopped_gracefully() {
     pod.call(|mut launcher, vmi| async move { launcher.soft_reboot_virtual_machine(vmi).await })
         .await
         .unwrap();
+    console.expect(WELCOME).await.unwrap();
     console.login("root", "root").await.unwrap();
     let third = console.run(BOOT_ID).await.unwrap();
     assert_ne!(second, third);
 
     console.send_line("reboot").await.unwrap();
+    console.expect(WELCOME).await.unwrap();
     console.login("root", "root").await.unwrap();
     assert_ne!(console.run(BOOT_ID).await.unwrap(), third);
 
@@ -83,8 +88,7 @@ async fn a_machine_is_killed_and_its_launcher_leaves_nothing() {
     let nothing =
         json!({"spec": {"domain": {"devices": {"disks": []}}, "volumes": [], "startStrategy": "Paused"}});
     pod.sync(&vmi(nothing)).await.unwrap();
-    let report = pod.wait_for(State::Paused).await;
-    assert_eq!(report.status.reason, Reason::User);
+    pod.wait_for_reason(State::Paused, Reason::User).await;
     let qemu = pod.qemu();
     pod.call(|mut launcher, vmi| async move { launcher.kill_virtual_machine(vmi).await }).await.unwrap();
     let report = pod.wait_for(State::Shutoff).await;
