@@ -5,8 +5,10 @@ use std::sync::Mutex;
 use kubevirt_domain::Domain;
 use kubevirt_domain::qemu::names;
 use kubevirt_host::cgroup::Cgroups;
+use kubevirt_host::orphans::Owned;
 use kubevirt_qemu::{Agent, Machine, Process};
 
+use crate::follow::Following;
 use crate::launcher::lock;
 
 /// Name of the channel of the guest agent.
@@ -24,15 +26,27 @@ pub struct Running {
     pub(crate) agent: Option<(String, Agent)>,
     /// Processes of this pod that were killed for lack of memory before.
     oom_kills: u64,
+    /// The guest's console on its way into our log.
+    pub(crate) console: Mutex<Option<Following>>,
+    /// Its end is ours to see.
+    _owned: Owned,
 }
 
 impl Running {
-    pub(crate) fn new(process: Process, machine: Machine, domain: Domain) -> Self {
+    pub(crate) fn new(process: Process, machine: Machine, domain: Domain, owned: Owned) -> Self {
         let index = domain.devices.channels.iter().position(|channel| channel.name == AGENT_CHANNEL);
         let agent =
             index.map(|index| (format!("channel{index}"), Agent::at(&domain.devices.channels[index].socket)));
         let oom_kills = oom_kills();
-        Self { process, machine, domain: Mutex::new(domain), agent, oom_kills }
+        Self {
+            process,
+            machine,
+            domain: Mutex::new(domain),
+            agent,
+            oom_kills,
+            console: Mutex::default(),
+            _owned: owned,
+        }
     }
 
     /// What the machine is now.

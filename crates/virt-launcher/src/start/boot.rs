@@ -13,6 +13,7 @@ use super::{files, pins};
 use crate::error::CommandError;
 use crate::host;
 use crate::launcher::{Launcher, Stage};
+use crate::orphans;
 use crate::running::Running;
 
 /// How a machine comes into being.
@@ -43,9 +44,10 @@ impl Launcher {
             environment: environment(&domain),
             ..Launch::default()
         };
-        let (process, machine) = launch.start().await?;
+        let (process, machine, owned) = orphans::start(launch).await?;
         let events = machine.events();
-        let running = Arc::new(Running::new(process, machine, domain));
+        let running = Arc::new(Running::new(process, machine, domain, owned));
+        running.log_console(self.arguments.serial_log_container);
         if let Err(error) = self.make_ready(&running, way).await {
             running.process.end().await;
             return Err(error);

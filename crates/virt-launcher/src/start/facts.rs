@@ -98,9 +98,9 @@ async fn write_devices(
         return Ok(());
     }
     let written = blocking(move || seeds.iter().try_for_each(|seed| seed.write(&devices)));
-    written.await?.map_err(|problem| {
-        CommandError::Volumes(vec![VolumeError { volume: "cloud-init".into(), problem }])
-    })
+    written
+        .await?
+        .map_err(|problem| CommandError::Volumes(vec![VolumeError { volume: "cloud-init".into(), problem }]))
 }
 
 /// Does what blocks aside.
