@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod admit;
+mod programs;
 
 /// The binary under test.
 const BINARY: &str = env!("CARGO_BIN_EXE_kubevirt");
