@@ -184,6 +184,11 @@ impl Layout {
         format!("{}/libvirt/qemu/nvram/{name}_VARS.fd", self.private)
     }
 
+    /// Folder of the state of the TPM of a machine with this UUID.
+    pub fn tpm_state(&self, uuid: &str) -> String {
+        format!("{}/libvirt/qemu/swtpm/{uuid}/tpm2", self.private)
+    }
+
     /// Image that tracks which blocks of a volume changed.
     pub fn changed_blocks(&self, volume: &str) -> String {
         format!("{}/libvirt/qemu/cbt/{volume}.qcow2", self.private)

@@ -62,6 +62,9 @@ pub enum CommandError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// What cannot be done as things are, or as it was asked for.
+    #[error("{0}")]
+    Refused(String),
     /// What we do not have.
     #[error("{0}")]
     Unsupported(String),

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 use crate::arguments::Arguments;
 use crate::board::{Board, Notice};
 use crate::error::CommandError;
+use crate::guest::Guest;
 use crate::host::Host;
 use crate::lifecycle::Intent;
 use crate::running::Running;
@@ -30,6 +31,9 @@ pub struct Launcher {
     pub(crate) work: tokio::sync::Mutex<()>,
     /// Who tells the guest its addresses, by network.
     pub(crate) dhcp: Mutex<BTreeMap<String, Server>>,
+    /// What is under way with the guest.
+    pub(crate) guest: Guest,
+    vmi: Mutex<Option<Arc<VirtualMachineInstance>>>,
     running: Mutex<Option<Arc<Running>>>,
     intent: Mutex<Intent>,
     stage: watch::Sender<Stage>,
@@ -77,6 +81,8 @@ impl Launcher {
             board,
             work: tokio::sync::Mutex::new(()),
             dhcp: Mutex::new(BTreeMap::new()),
+            guest: Guest::default(),
+            vmi: Mutex::new(None),
             running: Mutex::new(None),
             intent: Mutex::new(Intent::default()),
             stage: watch::Sender::new(Stage::Waiting),
@@ -101,6 +107,17 @@ impl Launcher {
     /// Takes in, or lets go of, the machine.
     pub(crate) fn set_running(&self, running: Option<Arc<Running>>) {
         *lock(&self.running) = running;
+    }
+
+    /// The machine as it was wished for last.
+    pub(crate) fn vmi(&self) -> Option<Arc<VirtualMachineInstance>> {
+        lock(&self.vmi).clone()
+    }
+
+    /// Notes how the machine is wished for.
+    pub(crate) fn remember(&self, vmi: &VirtualMachineInstance) {
+        *lock(&self.vmi) = Some(Arc::new(vmi.clone()));
+        self.expect_credentials(vmi);
     }
 
     /// What the launcher has begun.

@@ -29,6 +29,8 @@ mod serial_log;
 mod server;
 mod start;
 mod stats;
+#[cfg(test)]
+mod tests;
 pub mod volumes;
 mod watch;
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod admit;
+mod launcher;
 mod programs;
 
 /// The binary under test.

@@ -24,6 +24,7 @@ impl Launcher {
         options: &VirtualMachineOptions,
     ) -> Result<(), CommandError> {
         let _work = self.work.lock().await;
+        self.remember(vmi);
         match self.stage() {
             Stage::Waiting => self.start(vmi, options).await,
             Stage::Running => self.update(vmi, options).await,

@@ -99,7 +99,10 @@ impl Notify for Heard {
 
 #[tonic::async_trait]
 impl NotifyInfo for Heard {
-    async fn info(&self, _: Request<NotifyInfoRequest>) -> Result<tonic::Response<NotifyInfoResponse>, Status> {
+    async fn info(
+        &self,
+        _: Request<NotifyInfoRequest>,
+    ) -> Result<tonic::Response<NotifyInfoResponse>, Status> {
         Ok(tonic::Response::new(NotifyInfoResponse { supported_notify_versions: vec![1] }))
     }
 }

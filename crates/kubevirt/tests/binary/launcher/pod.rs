@@ -119,7 +119,8 @@ impl Pod {
         children_of(self.launcher())
             .into_iter()
             .find(|pid| {
-                std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("qemu-"))
+                std::fs::read_to_string(format!("/proc/{pid}/comm"))
+                    .is_ok_and(|name| name.starts_with("qemu-"))
             })
             .expect("QEMU runs")
     }

@@ -45,7 +45,9 @@ async fn a_guest_is_reset_rebooted_and_stopped_gracefully() {
     let second = console.run(BOOT_ID).await.unwrap();
     assert_ne!(first, second);
 
-    pod.call(|mut launcher, vmi| async move { launcher.soft_reboot_virtual_machine(vmi).await }).await.unwrap();
+    pod.call(|mut launcher, vmi| async move { launcher.soft_reboot_virtual_machine(vmi).await })
+        .await
+        .unwrap();
     console.login("root", "root").await.unwrap();
     let third = console.run(BOOT_ID).await.unwrap();
     assert_ne!(second, third);
@@ -78,7 +80,8 @@ async fn a_guest_that_does_not_listen_is_ended_after_its_grace_period() {
 #[tokio::test]
 async fn a_machine_is_killed_and_its_launcher_leaves_nothing() {
     let mut pod = Pod::start().await;
-    let nothing = json!({"spec": {"domain": {"devices": {"disks": []}}, "volumes": [], "startStrategy": "Paused"}});
+    let nothing =
+        json!({"spec": {"domain": {"devices": {"disks": []}}, "volumes": [], "startStrategy": "Paused"}});
     pod.sync(&vmi(nothing)).await.unwrap();
     let report = pod.wait_for(State::Paused).await;
     assert_eq!(report.status.reason, Reason::User);

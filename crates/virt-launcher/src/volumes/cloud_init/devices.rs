@@ -26,7 +26,7 @@ pub struct Device {
 impl Device {
     fn new(kind: &'static str, address: &Address, mac: Option<&String>, tag: &str) -> Self {
         let bus = match address {
-            Address::Pci { .. } => "pci",
+            Address::Pci { .. } | Address::Expander { .. } => "pci",
             Address::Ccw(_) => "ccw",
         };
         Self { kind, bus, address: address.to_string(), mac: mac.cloned(), tags: vec![tag.into()] }
