@@ -16,7 +16,7 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 
 use crate::version::{COMMANDS, EVENTS, NoCommonVersion, highest_common};
-use crate::{cmd, notify};
+use crate::{cmd, notify, target};
 
 /// The longest that the other side may take to accept a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -108,6 +108,12 @@ pub async fn launcher(path: &Path) -> Result<cmd::cmd_client::CmdClient<Channel>
     let told = info.info(cmd::info::CmdInfoRequest {}).await.map_err(Box::new)?;
     highest_common(&COMMANDS, &told.into_inner().supported_cmd_versions)?;
     Ok(cmd::cmd_client::CmdClient::new(channel).max_decoding_message_size(MESSAGE_LIMIT))
+}
+
+/// Connects to the launcher that a machine goes to.
+pub async fn target(path: &Path) -> Result<target::target_client::TargetClient<Channel>, ConnectError> {
+    let (channel, _) = channel(path).await?;
+    Ok(target::target_client::TargetClient::new(channel))
 }
 
 /// Connects to the handler's ear and agrees on a version.

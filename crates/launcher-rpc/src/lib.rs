@@ -1,8 +1,9 @@
 //! What virt-handler and virt-launcher say to each other.
 //!
-//! Commands go from the handler to the launcher ([`cmd`]), events back ([`notify`]). Both sides ask for the
-//! versions that the other knows ([`version`]), since a launcher outlives upgrades of its handler. Objects travel as
-//! JSON and unknown fields are passed over.
+//! Commands go from the handler to the launcher ([`cmd`]), events back ([`notify`]). Two launchers hand a machine over
+//! from one to the other ([`target`]) through sockets that their handlers connect ([`migration`]). Handler and
+//! launcher ask for the versions that the other knows ([`version`]), since a launcher outlives upgrades of its
+//! handler. Objects travel as JSON and unknown fields are passed over.
 
 pub mod connect;
 pub mod migration;
@@ -42,6 +43,17 @@ pub mod notify {
     pub mod info {
         tonic::include_proto!("kubevirt.notify.info");
     }
+}
+
+/// What a launcher asks of another one that receives its machine.
+#[allow(
+    missing_docs,
+    unused_qualifications,
+    clippy::all,
+    reason = "generated; the protocol file says what each is"
+)]
+pub mod target {
+    tonic::include_proto!("kubevirt.migration.v1");
 }
 
 /// Socket of the launcher, in its folder for sockets.

@@ -1,6 +1,42 @@
 //! How a machine is moved to another node.
 
+use std::path::{Path, PathBuf};
+
 use serde::{Deserialize, Serialize};
+
+/// One of the connections between two launchers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// What the launchers say to each other.
+    Control,
+    /// The guest's memory and the state of its devices.
+    Memory,
+    /// The content of its disks.
+    Disks,
+}
+
+impl Stream {
+    /// The number that stands for it in names of sockets and in the VMI's map of ports; 0 for the first.
+    pub fn port(self) -> u16 {
+        match self {
+            Self::Control => 0,
+            Self::Memory => 49152,
+            Self::Disks => 49153,
+        }
+    }
+
+    /// Its socket in the folder that a launcher shares with its handler.
+    ///
+    /// The target's launcher or QEMU listens there. On the other side the source's handler does, so that the names
+    /// are the same at both ends. The key is the UID of the VMI on the source.
+    pub fn socket(self, share: &Path, key: &str) -> PathBuf {
+        let number = if self == Self::Control { String::new() } else { format!("-{}", self.port()) };
+        share.join(SOCKETS).join(format!("{key}{number}-source.sock"))
+    }
+}
+
+/// Folder of the sockets in the folder that launcher and handler share.
+pub const SOCKETS: &str = "migrationproxy";
 
 /// Limits and permissions of one migration. Names are those of KubeVirt, which writes them with capitals.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,7 +67,17 @@ pub struct MigrationOptions {
 
 #[cfg(test)]
 mod tests {
-    use super::MigrationOptions;
+    use std::path::Path;
+
+    use super::{MigrationOptions, Stream};
+
+    #[test]
+    fn sockets_have_kubevirts_names() {
+        let name = |stream: Stream| stream.socket(Path::new("/run"), "ad00").display().to_string();
+        assert_eq!(name(Stream::Control), "/run/migrationproxy/ad00-source.sock");
+        assert_eq!(name(Stream::Memory), "/run/migrationproxy/ad00-49152-source.sock");
+        assert_eq!(name(Stream::Disks), "/run/migrationproxy/ad00-49153-source.sock");
+    }
 
     #[test]
     fn options_are_read_as_kubevirt_writes_them() {

@@ -1,6 +1,7 @@
 //! Why a command was not carried out.
 
 use kubevirt_domain::ConvertError;
+use kubevirt_domain::migration::CannotReceive;
 use kubevirt_qemu::agent::AgentError;
 use kubevirt_qemu::process::StartError;
 use kubevirt_qemu::qmp::QmpError;
@@ -30,6 +31,35 @@ pub enum CommandError {
     /// The VMI asks for what cannot be done here.
     #[error(transparent)]
     Convert(#[from] ConvertError),
+    /// The machine that runs elsewhere cannot come here.
+    #[error(transparent)]
+    CannotReceive(#[from] CannotReceive),
+    /// The machine will come from another launcher, or nothing will.
+    #[error("the virtual machine comes from another node; it is not started here")]
+    ComesFromElsewhere,
+    /// There is no migration to speak of.
+    #[error("the virtual machine is not migrating")]
+    NotMigrating,
+    /// The guest may already run on the target.
+    #[error("the migration can no longer be cancelled: the guest runs on the target already")]
+    CannotCancel,
+    /// There is one migration at a time.
+    #[error("the virtual machine is already on its way with migration {uid}")]
+    AlreadyMigrating {
+        /// UID of the migration under way.
+        uid: String,
+    },
+    /// A migration is tried once.
+    #[error("migration {uid} has ended already: {how}")]
+    MigrationOver {
+        /// Its UID.
+        uid: String,
+        /// How it ended.
+        how: String,
+    },
+    /// The machine cannot be moved, or not so.
+    #[error("cannot migrate: {0}")]
+    CannotMigrate(String),
     /// QEMU did not start.
     #[error(transparent)]
     Start(#[from] StartError),

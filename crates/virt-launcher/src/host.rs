@@ -103,7 +103,7 @@ async fn probe(architecture: Architecture) -> Result<QemuFacts, ProbeError> {
         arguments: arguments.map(Into::into).to_vec(),
         ..Launch::default()
     };
-    let (process, machine, _owned) = orphans::start(launch).await?;
+    let (process, machine) = orphans::start(launch).await?;
     let version = machine.qmp().version().major_minor();
     let devices: BTreeSet<String> = machine.types().await?.into_iter().collect();
     let mut machines = BTreeMap::new();

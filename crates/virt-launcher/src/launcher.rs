@@ -15,6 +15,7 @@ use crate::error::CommandError;
 use crate::guest::Guest;
 use crate::host::Host;
 use crate::lifecycle::Intent;
+use crate::migration::Migrations;
 use crate::running::Running;
 
 /// Everything that commands, signals and watchers of one machine share.
@@ -27,6 +28,8 @@ pub struct Launcher {
     pub(crate) host: Host,
     /// What is told of the machine.
     pub(crate) board: Board,
+    /// Where the machine comes from or goes to.
+    pub(crate) migrations: Migrations,
     /// One command at a time changes what the machine is made of; power and questions do not wait for it.
     pub(crate) work: tokio::sync::Mutex<()>,
     /// Who tells the guest its addresses, by network.
@@ -79,6 +82,7 @@ impl Launcher {
             layout,
             host,
             board,
+            migrations: Migrations::default(),
             work: tokio::sync::Mutex::new(()),
             dhcp: Mutex::new(BTreeMap::new()),
             guest: Guest::default(),

@@ -1,6 +1,7 @@
 //! What becomes of a domain when something happens to it, as pure functions.
 
 use kubevirt_launcher_rpc::report::{GuestPanic, Reason, State};
+use kubevirt_qemu::migration::MigrationStatus;
 use kubevirt_qemu::process::Exit;
 use kubevirt_qemu::qmp::Event;
 use serde_json::Value;
@@ -12,6 +13,8 @@ pub struct Intent {
     pub migrating: bool,
     /// The machine has arrived at its target.
     pub migrated: bool,
+    /// The machine is on its way here and still belongs to its source.
+    pub arriving: bool,
     /// Somebody ordered its end.
     pub killed: bool,
     /// A shutdown of the guest is half of a reboot.
@@ -48,8 +51,13 @@ pub fn meaning(event: &Event, intent: &Intent) -> Meaning {
         Event::Resume | Event::Wakeup => Meaning::Becomes(State::Running, Reason::Unknown),
         // Once the machine is off, it also stops; that tells nothing new.
         Event::Stop if intent.ending.is_some() => Meaning::Nothing,
-        Event::Stop if intent.migrating => Meaning::Becomes(State::Paused, Reason::Migration),
-        Event::Stop => Meaning::Becomes(State::Paused, intent.stop.unwrap_or(Reason::User)),
+        Event::Stop => {
+            let usual = if intent.migrating { Reason::Migration } else { Reason::User };
+            Meaning::Becomes(State::Paused, intent.stop.unwrap_or(usual))
+        }
+        Event::Migration { status: MigrationStatus::PostcopyPaused } => {
+            Meaning::Becomes(State::Paused, Reason::PostcopyFailed)
+        }
         Event::Suspend | Event::SuspendDisk => Meaning::Becomes(State::Suspended, Reason::Unknown),
         Event::BlockIoError { action, .. } if action == "stop" => Meaning::WillStop(Reason::IoError),
         Event::Watchdog { action } if action == "pause" => Meaning::WillStop(Reason::Watchdog),
@@ -84,6 +92,9 @@ pub fn end(exit: &Exit, intent: &Intent, out_of_memory: bool) -> (State, Reason,
     }
     if intent.killed {
         return (State::Shutoff, Reason::Destroyed, String::new());
+    }
+    if intent.arriving {
+        return (State::Shutoff, Reason::Failed, format!("the machine has not arrived: {exit}"));
     }
     let hint = if out_of_memory && exit.is_killed() {
         "QEMU was killed because the pod reached its memory limit: give the VM more overhead or less guest memory; "
@@ -142,6 +153,12 @@ mod tests {
             (Event::Stop, calm, Becomes(State::Paused, Reason::User)),
             (Event::Stop, moving, Becomes(State::Paused, Reason::Migration)),
             (Event::Stop, failing, Becomes(State::Paused, Reason::IoError)),
+            (Event::Stop, Intent { migrating: true, ..failing }, Becomes(State::Paused, Reason::IoError)),
+            (
+                Event::Migration { status: MigrationStatus::PostcopyPaused },
+                calm,
+                Becomes(State::Paused, Reason::PostcopyFailed),
+            ),
             (Event::Stop, ending, Nothing),
             (Event::Suspend, calm, Becomes(State::Suspended, Reason::Unknown)),
             (Event::Wakeup, calm, Becomes(State::Running, Reason::Unknown)),
@@ -193,6 +210,13 @@ mod tests {
                 Intent { ending: Some((State::Crashed, Reason::Panicked)), ..calm },
                 (State::Crashed, Reason::Panicked),
                 1,
+            ),
+            (&clean, Intent { arriving: true, ..calm }, (State::Shutoff, Reason::Failed), 1),
+            (
+                &killed,
+                Intent { arriving: true, killed: true, ..calm },
+                (State::Shutoff, Reason::Destroyed),
+                0,
             ),
             (&killed, calm, (State::Crashed, Reason::Crashed), 1),
             (&clean, calm, (State::Crashed, Reason::Crashed), 1),

@@ -1,27 +1,42 @@
 //! The launcher as the first process of its container: it reaps what others leave behind, but not its own children.
 
 use std::io;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex};
 
 use kubevirt_host::orphans::{Orphans, Owned, Starting};
 use kubevirt_qemu::process::{Launch, StartError};
 use kubevirt_qemu::{Machine, Process};
+use tokio::process::Child;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// All children of this process, which are its own wherever in it they were started.
+use crate::launcher::lock;
+
+/// All children of this process, wherever in it they were started.
 static CHILDREN: LazyLock<Orphans> = LazyLock::new(Orphans::default);
 
-/// Starts a QEMU whose end we will wait for. Keep what comes with it until then.
-pub(crate) async fn start(launch: Launch) -> Result<(Process, Machine, Owned), StartError> {
+/// Those that are our own. A launcher starts a handful in its life, so none is ever taken out.
+static OWN: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
+
+/// Starts QEMU as a child of our own.
+pub(crate) async fn start(launch: Launch) -> Result<(Process, Machine), StartError> {
     let starting = CHILDREN.starting();
     let (process, machine) = launch.start().await?;
-    let owned = starting.started(process.pid());
-    Ok((process, machine, owned))
+    lock(&OWN).push(starting.started(process.pid()));
+    Ok((process, machine))
 }
 
-/// For any other child: nothing is reaped while this is held, before it is told the number of the child.
-#[expect(dead_code, reason = "for whatever else the launcher comes to start")]
-pub(crate) fn starting() -> Starting {
+/// Starts any other child of our own.
+pub(crate) fn own(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
+    let starting = CHILDREN.starting();
+    let child = spawn()?;
+    if let Some(process) = child.id() {
+        lock(&OWN).push(starting.started(process));
+    }
+    Ok(child)
+}
+
+/// Nothing is reaped while this is held: for a child that is started and waited for in one go.
+pub(crate) fn hold() -> Starting {
     CHILDREN.starting()
 }
 

@@ -33,6 +33,7 @@ impl Launcher {
     pub async fn pause(&self) -> Result<(), CommandError> {
         let running = self.running()?;
         if self.state().0 == State::Running {
+            self.intend(|intent| intent.stop = Some(Reason::User));
             running.machine.pause().await?;
             self.board.change_status(|status| {
                 (status.status, status.reason) = (State::Paused, Reason::User);
@@ -109,6 +110,11 @@ impl Launcher {
     /// Asks the guest to shut down and ends the machine if it has not within its grace period.
     pub async fn shut_down_gracefully(&self) {
         let Ok(running) = self.running() else { return };
+        if self.intent().arriving {
+            // There is no guest yet that could be asked.
+            let _ = self.kill().await;
+            return;
+        }
         if let Err(error) = self.shut_down().await {
             tracing::warn!(%error, "the guest cannot be asked to shut down");
         }

@@ -2,11 +2,10 @@
 
 use std::sync::Mutex;
 
-use kubevirt_domain::Domain;
-use kubevirt_domain::qemu::names;
+use kubevirt_domain::{Domain, qemu};
 use kubevirt_host::cgroup::Cgroups;
-use kubevirt_host::orphans::Owned;
 use kubevirt_qemu::{Agent, Machine, Process};
+use tokio::process::Child;
 
 use crate::follow::Following;
 use crate::launcher::lock;
@@ -28,12 +27,12 @@ pub struct Running {
     oom_kills: u64,
     /// The guest's console on its way into our log.
     pub(crate) console: Mutex<Option<Following>>,
-    /// Its end is ours to see.
-    _owned: Owned,
+    /// Programs that run beside it, and end with it.
+    _companions: Vec<Child>,
 }
 
 impl Running {
-    pub(crate) fn new(process: Process, machine: Machine, domain: Domain, owned: Owned) -> Self {
+    pub(crate) fn new(process: Process, machine: Machine, domain: Domain, companions: Vec<Child>) -> Self {
         let index = domain.devices.channels.iter().position(|channel| channel.name == AGENT_CHANNEL);
         let agent =
             index.map(|index| (format!("channel{index}"), Agent::at(&domain.devices.channels[index].socket)));
@@ -45,7 +44,7 @@ impl Running {
             agent,
             oom_kills,
             console: Mutex::default(),
-            _owned: owned,
+            _companions: companions,
         }
     }
 
@@ -56,13 +55,7 @@ impl Running {
 
     /// The volume behind a block node.
     pub(crate) fn disk_of_node(&self, node: &str) -> Option<String> {
-        let domain = lock(&self.domain);
-        let belongs = |name: &str| {
-            [names::node, names::storage_node, names::data_node, names::data_storage_node]
-                .iter()
-                .any(|of| of(name) == node)
-        };
-        domain.disks.iter().map(|disk| &disk.name).find(|name| belongs(name)).cloned()
+        qemu::disk_of_node(&lock(&self.domain), node).map(|disk| disk.name.clone())
     }
 
     /// Whether the system killed a process of this pod for lack of memory since the machine started.

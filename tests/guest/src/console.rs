@@ -16,6 +16,9 @@ const NUDGE: Duration = Duration::from_secs(3);
 /// How much of a command goes in one line; shells on small systems take no more than about a thousand bytes.
 const CHUNK: usize = 600;
 
+/// How much of what was said is shown.
+const TRANSCRIPT: usize = 8 << 10;
+
 /// Why a conversation failed. Each tells what was said so far.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsoleError {
@@ -107,9 +110,10 @@ impl Console {
         Ok(())
     }
 
-    /// All that was received.
+    /// All that was received, at most the last few pages.
     pub fn transcript(&self) -> String {
-        String::from_utf8_lossy(&self.received).replace('\r', "")
+        let start = self.received.len().saturating_sub(TRANSCRIPT);
+        String::from_utf8_lossy(&self.received[start..]).replace('\r', "")
     }
 
     /// Waits for a text, and returns what came before it.
@@ -203,18 +207,24 @@ impl Console {
         Ok((status.trim().parse().unwrap_or(-1), output.trim().to_owned()))
     }
 
-    /// Runs a shell script until it prints what is expected.
+    /// Runs a shell script again and again until it prints what is expected.
     pub async fn until(&mut self, script: &str, expected: &str) -> Result<(), ConsoleError> {
-        let until = Instant::now() + self.patience;
-        loop {
-            if self.try_run(script).await?.1 == expected {
-                return Ok(());
-            }
-            if Instant::now() >= until {
-                return Err(self.timed_out(&[&format!("{expected} from {script}")]));
-            }
-            sleep(Duration::from_millis(200)).await;
-        }
+        // The guest repeats it by itself, so that the transcript stays readable.
+        let script = BASE64_STANDARD.encode(script);
+        let expected = BASE64_STANDARD.encode(expected);
+        let seconds = self.patience.as_secs().max(2) - 1;
+        let repeat = format!(
+            "expected=$(echo {expected} | base64 -d); read -r start rest </proc/uptime
+             while :; do
+                 said=$(echo {script} | base64 -d | sh 2>&1)
+                 [ \"$said\" = \"$expected\" ] && exit
+                 read -r now rest </proc/uptime
+                 [ $((${{now%.*}} - ${{start%.*}})) -lt {seconds} ] || break
+                 sleep 0.2
+             done
+             echo \"$said\"; echo \"is not:\"; echo \"$expected\"; exit 1"
+        );
+        self.run(&repeat).await.map(drop)
     }
 
     async fn look_for(

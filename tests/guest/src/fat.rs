@@ -13,7 +13,7 @@ pub fn seed(label: &str, files: &[(&str, &[u8])]) -> Result<Vec<u8>> {
 
 /// A file system of at least `least` bytes. Labels have at most eleven bytes.
 pub(crate) fn image(label: &str, files: &[(&str, &[u8])], least: usize) -> Result<Vec<u8>> {
-    const CLUSTER: u32 = 4096;
+    const CLUSTER: u32 = 32768;
     let used: usize = files.iter().map(|(_, content)| content.len().next_multiple_of(CLUSTER as usize)).sum();
     // Room for the tables and folders, and never so few clusters that it would have to be FAT12.
     let size = (used + used / 256 + (1 << 20)).max(least).max(20 << 20).next_multiple_of(1 << 20);
@@ -25,7 +25,7 @@ pub(crate) fn image(label: &str, files: &[(&str, &[u8])], least: usize) -> Resul
     let options = FormatVolumeOptions::new()
         .volume_id(0x7e57_9e57)
         .volume_label(name)
-        .fat_type(FatType::Fat16)
+        .fat_type(FatType::Fat12)
         .bytes_per_cluster(CLUSTER);
     fatfs::format_volume(&mut disk, options).context("format")?;
     let system = FileSystem::new(&mut disk, FsOptions::new()).context("open what was just formatted")?;

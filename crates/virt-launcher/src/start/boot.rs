@@ -1,7 +1,6 @@
 //! Starting QEMU with a domain.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::sync::Arc;
 
 use kubevirt_domain::{Domain, qemu};
@@ -9,7 +8,7 @@ use kubevirt_launcher_rpc::report::{Reason, State};
 use kubevirt_qemu::process::Launch;
 use kubevirt_qemu::qmp::QmpError;
 
-use super::{files, pins};
+use super::{companions, files, pins};
 use crate::error::CommandError;
 use crate::host;
 use crate::launcher::{Launcher, Stage};
@@ -32,21 +31,22 @@ impl Launcher {
         domain: Domain,
         way: Way,
     ) -> Result<Arc<Running>, CommandError> {
-        let folder = self.layout.machine(&domain.identity.uid, "");
-        files::prepare(&domain, Path::new(&folder))?;
-        let mut arguments: Vec<OsString> = qemu::arguments(&domain).into_iter().map(Into::into).collect();
-        if way == Way::Incoming {
-            arguments.extend(["-incoming".into(), "defer".into()]);
-        }
+        files::prepare(&domain).await?;
+        let companions = companions::start(&domain, way).await?;
+        files::await_sockets(&domain).await?;
+        let arguments = match way {
+            Way::Fresh => qemu::arguments(&domain),
+            Way::Incoming => qemu::incoming_arguments(&domain),
+        };
         let launch = Launch {
             program: host::program(domain.machine.architecture),
-            arguments,
+            arguments: arguments.into_iter().map(Into::into).collect(),
             environment: environment(&domain),
             ..Launch::default()
         };
-        let (process, machine, owned) = orphans::start(launch).await?;
+        let (process, machine) = orphans::start(launch).await?;
         let events = machine.events();
-        let running = Arc::new(Running::new(process, machine, domain, owned));
+        let running = Arc::new(Running::new(process, machine, domain, companions));
         running.log_console(self.arguments.serial_log_container);
         if let Err(error) = self.make_ready(&running, way).await {
             running.process.end().await;
@@ -55,7 +55,8 @@ impl Launcher {
         self.board.change(|report| {
             report.spec = Some(running.domain());
             let status = &mut report.status;
-            (status.status, status.reason) = (State::Paused, Reason::StartingUp);
+            let reason = if way == Way::Incoming { Reason::Migration } else { Reason::StartingUp };
+            (status.status, status.reason) = (State::Paused, reason);
             status.message.clear();
             let accelerator = if running.domain().is_kvm() { "kvm" } else { "tcg" };
             status.accelerator = accelerator.to_owned();

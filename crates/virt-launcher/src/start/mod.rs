@@ -1,14 +1,18 @@
 //! From the wish for a machine to one that runs.
 
 mod boot;
+mod companions;
 mod facts;
 mod files;
 mod network;
 pub(crate) mod pins;
 
+pub(crate) use boot::Way;
+
 use std::sync::Arc;
 
 use kubevirt_api::vmi::VirtualMachineInstance;
+use kubevirt_domain::Domain;
 use kubevirt_launcher_rpc::cmd::VirtualMachineOptions;
 use kubevirt_launcher_rpc::report::{Reason, State};
 
@@ -26,7 +30,10 @@ impl Launcher {
         let _work = self.work.lock().await;
         self.remember(vmi);
         match self.stage() {
+            Stage::Waiting if self.is_target().await => Err(CommandError::ComesFromElsewhere),
             Stage::Waiting => self.start(vmi, options).await,
+            // What a machine is made of must be the same at both ends; the one that has it afterwards follows up.
+            Stage::Running if self.is_moving() => Ok(()),
             Stage::Running => self.update(vmi, options).await,
             Stage::Ended | Stage::Dismissed => {
                 let status = self.board.report().status;
@@ -40,16 +47,9 @@ impl Launcher {
         vmi: &VirtualMachineInstance,
         options: &VirtualMachineOptions,
     ) -> Result<(), CommandError> {
-        if self.arguments.hook_sidecars > 0 {
-            return Err(CommandError::Unsupported(
-                "hook sidecars exchange libvirt domains, which this hypervisor does not have: remove the annotation \
-                 hooks.kubevirt.io/hookSidecars"
-                    .into(),
-            ));
-        }
-        let domain = self.describe(vmi, options, Purpose::Start).await?;
+        let domain = self.prepare(vmi, options, Purpose::Start).await?;
         let start_paused = domain.lifecycle.start_paused;
-        let running = self.boot(domain, boot::Way::Fresh).await?;
+        let running = self.boot(domain, Way::Fresh).await?;
         if start_paused {
             self.board.change_status(|status| (status.status, status.reason) = (State::Paused, Reason::User));
             return Ok(());
@@ -60,5 +60,22 @@ impl Launcher {
             return Err(error);
         }
         Ok(())
+    }
+
+    /// Everything short of starting QEMU, whether the machine starts here or comes from elsewhere.
+    pub(crate) async fn prepare(
+        &self,
+        vmi: &VirtualMachineInstance,
+        options: &VirtualMachineOptions,
+        purpose: Purpose,
+    ) -> Result<Domain, CommandError> {
+        if self.arguments.hook_sidecars > 0 {
+            return Err(CommandError::Unsupported(
+                "hook sidecars exchange libvirt domains, which this hypervisor does not have: remove the annotation \
+                 hooks.kubevirt.io/hookSidecars"
+                    .into(),
+            ));
+        }
+        self.describe(vmi, options, purpose).await
     }
 }

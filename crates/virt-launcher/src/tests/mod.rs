@@ -24,7 +24,6 @@ use tokio::time::{sleep, timeout};
 use crate::arguments::Arguments;
 use crate::board::Notice;
 use crate::launcher::Launcher;
-use crate::orphans;
 use crate::running::Running;
 
 /// How long anything may take on a machine with other things to do.
@@ -55,7 +54,10 @@ impl Bench {
         let (launcher, notices) = Launcher::new(arguments);
         let vmi = vmi();
         launcher.remember(&vmi);
-        let mut domain = launcher.describe(&vmi, &VirtualMachineOptions::default()).await.unwrap();
+        let mut domain = launcher
+            .describe(&vmi, &VirtualMachineOptions::default(), crate::volumes::Purpose::Start)
+            .await
+            .unwrap();
         for channel in &mut domain.devices.channels {
             channel.socket = folder.join("ga.sock").to_str().unwrap().to_owned();
         }
@@ -95,8 +97,8 @@ impl Bench {
             arguments: arguments.map(Into::into).to_vec(),
             ..Launch::default()
         };
-        let (process, machine, owned) = orphans::start(launch).await.unwrap();
-        let running = Arc::new(Running::new(process, machine, domain, owned));
+        let (process, machine) = launch.start().await.unwrap();
+        let running = Arc::new(Running::new(process, machine, domain, Vec::new()));
         launcher.set_running(Some(running.clone()));
         launcher.board.change_status(|status| status.status = State::Running);
         Self { folder, launcher, running, notices, ga: None }

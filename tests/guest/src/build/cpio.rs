@@ -8,31 +8,31 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// Adds a folder.
-    pub(super) fn folder(&mut self, name: &str) {
-        self.add(name, 0o040_755, &[]);
+    /// Adds a folder of a user, whose group has the same number.
+    pub(super) fn folder(&mut self, name: &str, mode: u32, owner: usize) {
+        self.add(name, 0o040_000 | mode, owner, &[]);
     }
 
     /// Adds a file.
     pub(super) fn file(&mut self, name: &str, mode: u32, content: &[u8]) {
-        self.add(name, 0o100_000 | mode, content);
+        self.add(name, 0o100_000 | mode, 0, content);
     }
 
     /// Adds a symbolic link.
     pub(super) fn link(&mut self, name: &str, target: &str) {
-        self.add(name, 0o120_777, target.as_bytes());
+        self.add(name, 0o120_777, 0, target.as_bytes());
     }
 
     /// The whole archive.
     pub(super) fn finish(mut self) -> Vec<u8> {
-        self.add("TRAILER!!!", 0, &[]);
+        self.add("TRAILER!!!", 0, 0, &[]);
         self.bytes
     }
 
-    fn add(&mut self, name: &str, mode: u32, content: &[u8]) {
+    fn add(&mut self, name: &str, mode: u32, owner: usize, content: &[u8]) {
         self.count += 1;
-        // Owner, time and devices are zero; who owns a home is set when the guest starts.
-        let fields = [self.count as usize, mode as usize, 0, 0, 1, 0, content.len()];
+        // Times and devices are zero.
+        let fields = [self.count as usize, mode as usize, owner, owner, 1, 0, content.len()];
         let more = [0, 0, 0, 0, name.len() + 1, 0];
         self.bytes.extend_from_slice(b"070701");
         for field in fields.into_iter().chain(more) {

@@ -14,7 +14,7 @@ use crate::fat;
 const SECTOR: usize = 512;
 /// Where the first partition starts: what is before it is the boot loader's.
 const START: usize = 1 << 20;
-const DATA: usize = 6 << 20;
+const DATA: usize = 4 << 20;
 const DATA_UUID: &str = "7e579e57-0000-4000-8000-000000000001";
 /// All that GRUB needs to find the kernel.
 const GRUB_MODULES: [&str; 5] = ["biosdisk", "part_msdos", "fat", "linux", "boot"];
@@ -27,6 +27,8 @@ pub(super) fn image(root: &Path, work: &Path, kernel: &[u8], initrd: &[u8]) -> R
     let mut disk = bios;
     ensure!(disk.len() <= START, "the boot loader is too large");
     disk.resize(START, 0);
+    // GRUB has code for floppy disks where other disks have their table.
+    disk[446..510].fill(0);
     // Type 0xef is where UEFI looks; 0x83 is Linux.
     partition(&mut disk, 0, 0xef, &boot)?;
     partition(&mut disk, 1, 0x83, &data)?;

@@ -151,7 +151,13 @@ impl Folders {
             return;
         }
         self.above(archive, folder);
-        archive.folder(folder);
+        let (mode, owner) = match folder {
+            "tmp" => (0o1777, 0),
+            "root" => (0o700, 0),
+            "home/guest" => (0o755, 1000),
+            _ => (0o755, 0),
+        };
+        archive.folder(folder, mode, owner);
         self.0.insert(folder.to_owned());
     }
 

@@ -63,7 +63,7 @@ async fn the_disk_boots_with_secure_boot() {
     let plan = Plan::new(Flavour::Cloud).await;
     std::fs::write(plan.folder.join("vars"), variables).unwrap();
     let plan = plan
-        .with("-machine smm=on -global driver=cfi.pflash01,property=secure,value=on")
+        .with("-m 512 -machine smm=on -global driver=cfi.pflash01,property=secure,value=on")
         .with("-drive if=pflash,format=raw,readonly=on,file=/usr/share/OVMF/OVMF_CODE_4M.secboot.fd")
         .with("-drive if=pflash,format=raw,file={}/vars")
         .disk()

@@ -68,10 +68,7 @@ async fn no_cloud_is_applied() {
     assert_eq!(vm.run("cat /etc/encoded /run/cloud-init/instance-id").await, "hello\ni-1");
     let keys = "cat /home/guest/.ssh/authorized_keys /home/kim/.ssh/authorized_keys";
     assert_eq!(vm.run(keys).await, "ssh-ed25519 AAAA one\nssh-ed25519 BBBB two");
-    vm.console
-        .until("ip -4 -o address show eth0 | grep -o '10.0.2.15/24 brd'", "10.0.2.15/24 brd")
-        .await
-        .unwrap();
+    vm.console.until("ip -4 -o address show eth0 | grep -o '10.0.2.15/24'", "10.0.2.15/24").await.unwrap();
     let second = "ip -4 -o address show eth1 | grep -o 192.0.2.9/24; cat /sys/class/net/eth1/mtu; \
                   ip route get 198.51.100.7 | grep -o 'via 192.0.2.1 dev eth1'; grep -c 192.0.2.53 /etc/resolv.conf";
     assert_eq!(vm.run(second).await, "192.0.2.9/24\n1400\nvia 192.0.2.1 dev eth1\n1");
@@ -92,7 +89,7 @@ async fn a_config_drive_with_a_script_is_applied() {
             br#"{"uuid": "i-2", "hostname": "drive.example", "public_keys": {"k": "ssh-ed25519 CCCC"}}"#,
         ),
     ];
-    let device = "-device virtio-scsi-pci -device scsi-cd,drive=seed";
+    let device = "-device virtio-scsi-pci -device scsi-hd,drive=seed";
     let mut vm = boot("config-2", &files, device).await;
     vm.console.expect("cloud-init: done").await.unwrap();
     vm.login().await;
@@ -109,7 +106,6 @@ async fn broken_documents_are_only_logged() {
     ];
     let mut vm = boot("CIDATA", &files, "-device virtio-blk-pci,drive=seed").await;
     vm.console.expect("still-good login: ").await.unwrap();
-    vm.console.expect("cloud-init: done").await.unwrap();
     vm.login().await;
     let log = vm.run("cat /var/log/cloud-init.log").await;
     assert!(log.contains("user-data is not understood: line"), "{log}");

@@ -91,7 +91,10 @@ impl Plan {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        let console = Console::connect(&plan.folder.join("console")).await.unwrap();
+        let console = Console::connect(&plan.folder.join("console"))
+            .await
+            .unwrap()
+            .patient(Duration::from_secs(std::env::var("P").map_or(180, |p| p.parse().unwrap())));
         Vm { console, folder: plan.folder, process, _turn: plan.turn }
     }
 }
@@ -107,17 +110,16 @@ impl Vm {
         self.console.login("root", "root").await.unwrap();
     }
 
-    /// Says something to QEMU.
+    /// Gives QEMU a command, which must have nothing to answer.
     pub(crate) async fn monitor(&self, line: &str) {
-        let mut monitor = UnixStream::connect(self.folder.join("monitor")).await.unwrap();
-        monitor.write_all(format!("{line}\n").as_bytes()).await.unwrap();
-        // It reads the line only while somebody is there.
-        let mut answer = [0; 4096];
-        let _ = tokio::time::timeout(
-            Duration::from_millis(500),
-            tokio::io::AsyncReadExt::read_exact(&mut monitor, &mut answer),
-        )
-        .await;
+        const PROMPT: &str = "(qemu) ";
+        let monitor = UnixStream::connect(self.folder.join("monitor")).await.unwrap();
+        let mut monitor = Console::over(monitor);
+        monitor.expect(PROMPT).await.unwrap();
+        monitor.send_line(line).await.unwrap();
+        // The echo is a mess, but ends with the line's end.
+        monitor.expect("\n").await.unwrap();
+        assert_eq!(monitor.expect(PROMPT).await.unwrap(), "", "{line}");
     }
 
     /// Waits for the end of QEMU.
@@ -127,7 +129,7 @@ impl Vm {
         assert!(status.unwrap().success());
     }
 
-    /// A socket to listen at for the guest's agent or another port.
+    /// What the guest's agent answers.
     pub(crate) async fn agent(&self, request: &str) -> String {
         let mut agent = UnixStream::connect(self.folder.join("agent")).await.unwrap();
         agent.write_all(request.as_bytes()).await.unwrap();
