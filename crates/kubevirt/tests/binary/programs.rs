@@ -54,6 +54,16 @@ impl Pod {
         line
     }
 
+    /// Runs a program that speaks to the launcher: its exit code, and what it says.
+    fn ask(&self, words: &[&str]) -> (i32, String) {
+        let socket = self.socket();
+        let socket = ["--socket", socket.to_str().unwrap()];
+        let (program, flags) = words.split_first().unwrap();
+        let line: Vec<&str> = [*program].into_iter().chain(socket).chain(flags.iter().copied()).collect();
+        let output = kubevirt(&line);
+        (output.status.code().unwrap(), said(&output))
+    }
+
     /// Starts a launcher and waits until it listens.
     fn start(&self, flags: &[&str]) -> Running {
         let mut command = Command::new(crate::BINARY);
@@ -194,20 +204,16 @@ fn wrong_flags_are_named() {
 fn probe_and_freezer_speak_to_the_launcher() {
     let pod = Pod::new("ask");
     let launcher = pod.start(&[]);
-    let socket = pod.socket();
-    let ask = |words: &[&str]| {
-        let socket = ["--socket", socket.to_str().unwrap()];
-        let (program, flags) = words.split_first().unwrap();
-        let line: Vec<&str> = [*program].into_iter().chain(socket).chain(flags.iter().copied()).collect();
-        let output = kubevirt(&line);
-        (output.status.code().unwrap(), said(&output))
-    };
-    // There is no machine, so there is none to be well and none to hold still.
+    // There is no machine yet: no harm, nothing to run anything in and nothing to hold still.
     let name = ["--name", "web", "--namespace", "default"];
     let freezer = |flag| ["virt-freezer", flag, name[0], name[1], name[2], name[3]];
     let cases: [(&[&str], i32, &str); 8] = [
-        (&["virt-probe", "--guestAgentPing", "--timeoutSeconds", "1"], 1, "virt-probe: "),
-        (&["virt-probe", "--command", "cat", "--", "-n", "/etc/hostname"], 1, "virt-probe: "),
+        (&["virt-probe", "--guestAgentPing", "--timeoutSeconds", "1"], 0, ""),
+        (
+            &["virt-probe", "--command", "cat", "--", "-n", "/etc/hostname"],
+            1,
+            "virt-probe: the virtual machine",
+        ),
         (&["virt-probe"], 1, "--guestAgentPing"),
         (&["virt-probe", "--no-such-flag"], 2, "--no-such-flag"),
         (&freezer("--freeze"), 0, "does not run"),
@@ -216,20 +222,20 @@ fn probe_and_freezer_speak_to_the_launcher() {
         (&["virt-freezer", "--name", "web", "--namespace", "default"], 1, "--unfreeze"),
     ];
     for (words, code, sentence) in cases {
-        let (ended, said) = ask(words);
+        let (ended, said) = pod.ask(words);
         assert_eq!(ended, code, "{words:?}: {said}");
         assert!(said.contains(sentence), "{words:?}: {said}");
     }
     launcher.tell_to_end();
     assert_eq!(launcher.end().0.code(), Some(0));
     for words in [&["virt-probe", "--guestAgentPing"][..], &freezer("--freeze")] {
-        let (ended, said) = ask(words);
+        let (ended, said) = pod.ask(words);
         assert!(ended == 1 && said.contains("nobody answers"), "{words:?}: {ended} {said}");
     }
 }
 
 #[tokio::test]
-async fn what_the_guest_prints_is_in_the_log_and_qemu_dies_with_its_launcher() {
+async fn a_machine_has_its_console_in_the_log_and_dies_with_its_launcher() {
     let pod = Pod::new("console");
     let mut launcher = pod.start(&[]);
     let mut client = connect::launcher(&pod.socket()).await.unwrap();
@@ -245,6 +251,12 @@ async fn what_the_guest_prints_is_in_the_log_and_qemu_dies_with_its_launcher() {
     let file = pod.path("private/1234/virt-serial0-log");
     fs::File::options().append(true).open(file).unwrap().write_all(b"Welcome to web\r\n").unwrap();
     assert_eq!(launcher.first_line().0, "Welcome to web\r\n");
+
+    // Nothing answers in it either, which is bad for a probe but not for a backup.
+    let (code, said) = pod.ask(&["virt-probe", "--guestAgentPing"]);
+    assert!(code == 1 && said.contains("guest agent"), "{code} {said}");
+    let (code, said) = pod.ask(&["virt-freezer", "--freeze", "--name", "web", "--namespace", "default"]);
+    assert!(code == 0 && said.contains("guest agent"), "{code} {said}");
 
     let qemu = children_of(launcher.pid()).into_iter().find(|process| name_of(*process).starts_with("qemu"));
     let qemu = qemu.unwrap();
