@@ -87,8 +87,11 @@ pub struct Arguments {
     /// Stay after a failure, so that somebody can look.
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = ArgAction::Set)]
     pub keep_after_failure: bool,
+    /// A container of its own shows the guest's console, so the launcher does not.
+    #[arg(long, hide = true)]
+    pub serial_log_container: bool,
     /// How much to log.
-    #[arg(short = 'v', env = "VIRT_LAUNCHER_LOG_VERBOSITY")]
+    #[arg(short = 'v', long = "v", env = "VIRT_LAUNCHER_LOG_VERBOSITY")]
     pub verbosity: Option<u32>,
     /// What changes nothing here.
     #[command(flatten)]

@@ -11,6 +11,7 @@ use kubevirt_qemu::qmp::QmpError;
 use tokio::sync::OnceCell;
 
 use crate::arguments::Arguments;
+use crate::orphans;
 
 /// What is known of the host.
 pub struct Host {
@@ -102,7 +103,7 @@ async fn probe(architecture: Architecture) -> Result<QemuFacts, ProbeError> {
         arguments: arguments.map(Into::into).to_vec(),
         ..Launch::default()
     };
-    let (process, machine) = launch.start().await?;
+    let (process, machine) = orphans::start(launch).await?;
     let version = machine.qmp().version().major_minor();
     let devices: BTreeSet<String> = machine.types().await?.into_iter().collect();
     let mut machines = BTreeMap::new();

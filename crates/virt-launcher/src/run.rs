@@ -7,12 +7,13 @@ use std::time::Duration;
 use kubevirt_launcher_rpc::{DomainReport, NOTIFY_SOCKET};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::arguments::Arguments;
 use crate::launcher::{Launcher, Stage};
 use crate::notify::Teller;
-use crate::{lifecycle, server};
+use crate::programs::farewell;
+use crate::{capability, lifecycle, orphans, server};
 
 /// How long the handler may take to hear of the end before the launcher leaves anyway.
 const LAST_WORDS: Duration = Duration::from_secs(30);
@@ -24,14 +25,8 @@ const CANNOT_BEGIN: u8 = 2;
 /// the launcher could not begin.
 pub fn run(arguments: Arguments) -> ExitCode {
     kubevirt_logs::init("virt-launcher", arguments.verbosity.unwrap_or(kubevirt_logs::DEFAULT_VERBOSITY));
-    if arguments.simulate_crash {
-        tracing::error!("ending at once, as --simulate-crash asks");
-        return ExitCode::FAILURE;
-    }
-    if arguments.hypervisor != "kvm" {
-        tracing::error!(hypervisor = arguments.hypervisor, "--hypervisor: only kvm is known");
-        return ExitCode::from(CANNOT_BEGIN);
-    }
+    // Before there are threads, each of which would have its own.
+    capability::take_low_ports();
     // One thread: a launcher mostly waits, and there may be hundreds beside each other.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let outcome = runtime.and_then(|runtime| {
@@ -49,11 +44,37 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
+/// The life of the launcher, and what its end means for the rest of the pod.
 async fn live(arguments: Arguments) -> std::io::Result<u8> {
     let keep = arguments.keep_after_failure;
+    let container_disks = arguments.container_disk_dir.clone();
+    let began = Instant::now();
+    let mut signals = Signals::new()?;
+    orphans::reap()?;
+    let code = serve(arguments, &mut signals).await;
+    farewell::dismiss_others(&container_disks, began.elapsed()).await;
+    if keep && !matches!(code, Ok(0)) {
+        tracing::warn!(
+            ?code,
+            "staying after the failure, as --keep-after-failure asks; send SIGTERM to end it"
+        );
+        signals.next().await;
+    }
+    code
+}
+
+/// Has the machine for its whole life.
+async fn serve(arguments: Arguments, signals: &mut Signals) -> std::io::Result<u8> {
+    if arguments.simulate_crash {
+        tracing::error!("ending at once, as --simulate-crash asks");
+        return Ok(1);
+    }
+    if arguments.hypervisor != "kvm" {
+        tracing::error!(hypervisor = arguments.hypervisor, "--hypervisor: only kvm is known");
+        return Ok(CANNOT_BEGIN);
+    }
     let patience = arguments.qemu_timeout;
     let (share, sockets) = (arguments.kubevirt_share_dir.clone(), arguments.sockets());
-    let mut signals = Signals::new()?;
     let (launcher, notices) = Launcher::new(arguments);
     launcher.make_folders()?;
     let (teller, told) = Teller::new(share.join(NOTIFY_SOCKET), &launcher.board, notices);
@@ -66,12 +87,8 @@ async fn live(arguments: Arguments) -> std::io::Result<u8> {
     });
     tracing::info!("ready");
 
-    let code = outlive(&launcher, &mut signals, patience).await;
+    let code = outlive(&launcher, signals, patience).await;
     say_goodbye(&launcher, told).await;
-    if keep && code != 0 {
-        tracing::warn!("staying after the failure, as --keep-after-failure asks; send SIGTERM to end it");
-        signals.next().await;
-    }
     Ok(code)
 }
 

@@ -7,6 +7,7 @@ use kubevirt_host::cgroup::Cgroups;
 use kubevirt_qemu::{Agent, Machine, Process};
 use tokio::process::Child;
 
+use crate::follow::Following;
 use crate::launcher::lock;
 
 /// Name of the channel of the guest agent.
@@ -24,6 +25,8 @@ pub struct Running {
     pub(crate) agent: Option<(String, Agent)>,
     /// Processes of this pod that were killed for lack of memory before.
     oom_kills: u64,
+    /// The guest's console on its way into our log.
+    pub(crate) console: Mutex<Option<Following>>,
     /// Programs that run beside it, and end with it.
     _companions: Vec<Child>,
 }
@@ -34,7 +37,15 @@ impl Running {
         let agent =
             index.map(|index| (format!("channel{index}"), Agent::at(&domain.devices.channels[index].socket)));
         let oom_kills = oom_kills();
-        Self { process, machine, domain: Mutex::new(domain), agent, oom_kills, _companions: companions }
+        Self {
+            process,
+            machine,
+            domain: Mutex::new(domain),
+            agent,
+            oom_kills,
+            console: Mutex::default(),
+            _companions: companions,
+        }
     }
 
     /// What the machine is now.

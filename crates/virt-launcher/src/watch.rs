@@ -36,6 +36,7 @@ impl Launcher {
             }
             report.metadata.deletion_timestamp = Some(now());
         });
+        running.finish_console_log().await;
         self.set_stage(Stage::Ended);
     }
 

@@ -4,6 +4,7 @@
 
 mod admit;
 mod launcher;
+mod programs;
 
 /// The binary under test.
 const BINARY: &str = env!("CARGO_BIN_EXE_kubevirt");

@@ -9,6 +9,7 @@ use tokio::net::UnixStream;
 use tokio::process::Command;
 
 use super::exit::Exit;
+use super::parent::die_with_us;
 use super::watch::Process;
 use crate::machine::Machine;
 use crate::qmp::{Limits, Qmp, QmpError};
@@ -56,7 +57,8 @@ impl Launch {
     /// Starts QEMU with its CPUs stopped and returns once its monitor answers.
     ///
     /// The monitor is a pair of sockets of which QEMU holds one end as its standard input: no path that others
-    /// could open, nothing to clean up, and the end of either side is seen at once by the other.
+    /// could open, nothing to clean up, and the end of either side is seen at once by the other. QEMU is killed when
+    /// the thread that called this ends, however it does.
     pub async fn start(self) -> Result<(Process, Machine), StartError> {
         let spawn = |source| StartError::Spawn { program: self.program.clone(), source };
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(spawn)?;
@@ -73,6 +75,7 @@ impl Launch {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
+        die_with_us(&mut command);
         let child = command.spawn().map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => StartError::NoProgram { program: self.program.clone() },
             _ => spawn(source),

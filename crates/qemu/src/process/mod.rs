@@ -2,6 +2,7 @@
 
 mod exit;
 mod launch;
+mod parent;
 mod tail;
 mod watch;
 

@@ -7,7 +7,7 @@ use kubevirt_qemu::machine::RunState;
 use kubevirt_qemu::process::StartError;
 use kubevirt_qemu::qmp::{Event, Limits, Loss, QmpError};
 use kubevirt_qemu::{Machine, Qmp};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::common::{Folder, launch, start, try_start, within};
 
@@ -175,4 +175,21 @@ fn the_end_of_the_runtime_kills_it_too() {
         assert!(since.elapsed() < Duration::from_secs(30), "it still runs");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+#[test]
+fn dies_with_whoever_started_it() {
+    let starting = std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (process, machine) = runtime.block_on(start(&[]));
+        let pid = process.pid();
+        // As if we had been killed: nobody is left to do anything.
+        std::mem::forget((runtime, process, machine));
+        pid
+    });
+    let pid = starting.join().unwrap();
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    let options = WaitIdOptions::EXITED;
+    let status = waitid(WaitId::Pid(pid), options).unwrap().unwrap();
+    assert_eq!(status.terminating_signal(), Some(Signal::KILL.as_raw()));
 }

@@ -1,7 +1,9 @@
 //! The small programs that pods and backup tools run by name beside the launcher.
 
 mod ask;
+pub(crate) mod farewell;
 pub mod freezer;
+mod istio;
 pub mod probe;
 pub mod tail;
 

@@ -12,6 +12,7 @@ use super::{companions, files, pins};
 use crate::error::CommandError;
 use crate::host;
 use crate::launcher::{Launcher, Stage};
+use crate::orphans;
 use crate::running::Running;
 
 /// How a machine comes into being.
@@ -43,9 +44,10 @@ impl Launcher {
             environment: environment(&domain),
             ..Launch::default()
         };
-        let (process, machine) = launch.start().await?;
+        let (process, machine) = orphans::start(launch).await?;
         let events = machine.events();
         let running = Arc::new(Running::new(process, machine, domain, companions));
+        running.log_console(self.arguments.serial_log_container);
         if let Err(error) = self.make_ready(&running, way).await {
             running.process.end().await;
             return Err(error);

@@ -13,6 +13,7 @@ use tokio::process::{Child, Command};
 
 use super::Way;
 use crate::error::CommandError;
+use crate::orphans;
 
 /// Starts what a machine needs beside QEMU. They end when they are dropped, or when QEMU does.
 pub(super) async fn start(domain: &Domain, way: Way) -> Result<Vec<Child>, CommandError> {
@@ -42,6 +43,7 @@ async fn tpm(swtpm: &Swtpm) -> Result<Child, CommandError> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(what())?;
     let empty = state.read_dir().map_err(what())?.next().is_none();
     if let Some(setup) = swtpm.setup.as_ref().filter(|_| empty) {
+        let _held = orphans::hold();
         let done = Command::new("swtpm_setup").args(setup).output().await;
         match done {
             Ok(done) if done.status.success() => {}
@@ -62,7 +64,7 @@ fn spawn(
 ) -> Result<Child, CommandError> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
-    command.spawn().map_err(|source| match source.kind() {
+    orphans::own(|| command.spawn()).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => {
             CommandError::Unsupported(format!("the launcher's image has no program {program}"))
         }
