@@ -97,10 +97,15 @@ impl Trip {
         let step = ram.map_or(Step::Continue, |ram| self.observe(ram));
         match progress.status {
             MigrationStatus::PreSwitchover => {
-                if let Some(mirrors) = &mut self.mirrors {
-                    mirrors.detach().await.map_err(stays)?;
+                // QEMU may tell of it again until it has noticed that it may go on.
+                if let Some(mut mirrors) = self.mirrors.take() {
+                    let detached = mirrors.detach().await;
+                    if detached.is_err() {
+                        self.mirrors = Some(mirrors);
+                    }
+                    detached.map_err(stays)?;
+                    migration.switch_over().await.map_err(stays)?;
                 }
-                migration.switch_over().await.map_err(stays)?;
             }
             MigrationStatus::PostcopyActive if !self.away => {
                 self.enter(Mode::PostCopy);
