@@ -133,6 +133,47 @@ pub struct BackupCheckpoint {
     pub volumes: Option<Vec<BackupVolumeInfo>>,
 }
 
+/// What a launcher is told about a backup.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BackupOptions {
+    /// Name of the backup object.
+    pub backup_name: String,
+    /// What to do.
+    pub cmd: Option<BackupCommand>,
+    /// How the data leaves.
+    pub mode: Option<BackupMode>,
+    /// When the backup began; together with its name this tells one backup from another.
+    pub backup_start_time: Option<Time>,
+    /// Checkpoint that an incremental backup starts from; everything is copied if there is none.
+    pub incremental: Option<String>,
+    /// Folder for the backup or, in pull mode, for scratch data.
+    pub target_path: Option<String>,
+    /// True to leave the guest's file systems as they are.
+    pub skip_quiesce: bool,
+    /// Where the export server listens; pull mode only.
+    pub export_server_addr: Option<String>,
+    /// The export server's name in its certificate; pull mode only.
+    pub export_server_name: Option<String>,
+    /// The launcher's key towards the export server; pull mode only.
+    pub backup_key: Option<String>,
+    /// The launcher's certificate towards the export server; pull mode only.
+    pub backup_cert: Option<String>,
+    /// Who signed the export server's certificate; pull mode only.
+    #[serde(rename = "caCert")]
+    pub ca_cert: Option<String>,
+}
+
+open_enum! {
+    /// What a launcher does about a backup.
+    pub enum BackupCommand {
+        Start = "Start",
+        Abort = "Abort",
+        Export = "Export",
+    }
+}
+
 open_enum! {
     /// How backup data leaves the cluster: `Push` to a claim or `Pull` by a client.
     pub enum BackupMode {

@@ -52,6 +52,12 @@ pub struct HostFacts {
     pub bochs_for_efi: bool,
     /// The process may lock all of its memory.
     pub can_lock_memory: bool,
+    /// File for what the firmware says while it starts, if somebody wants to know.
+    pub firmware_log: Option<String>,
+    /// The kernel's newer way to share memory with host devices, open and ready: the process inherits it.
+    pub iommufd: Option<i32>,
+    /// Guests that see NUMA nodes see host devices on the node that they are on.
+    pub numa_aware_pci: bool,
 }
 
 impl Default for HostFacts {
@@ -77,6 +83,9 @@ impl Default for HostFacts {
             balloon_stats_period: 10,
             bochs_for_efi: false,
             can_lock_memory: false,
+            firmware_log: None,
+            iommufd: None,
+            numa_aware_pci: false,
         }
     }
 }
@@ -195,6 +204,8 @@ pub struct AllocatedDevices {
     pub resources: BTreeMap<String, Vec<HostDeviceSource>>,
     /// Devices of resource claims, by `claim/request`.
     pub claims: BTreeMap<String, HostDeviceSource>,
+    /// NUMA node of the host that a PCI device is on, by its address there.
+    pub nodes: BTreeMap<String, u32>,
 }
 
 /// What machines say about themselves.

@@ -12,6 +12,10 @@ pub struct Layout {
     pub ephemeral: String,
     /// Mounted container disks and kernels.
     pub container_disks: String,
+    /// Mounted images of container disks, where the cluster mounts images itself.
+    pub image_volumes: String,
+    /// Mounted image of a kernel, where the cluster mounts images itself.
+    pub kernel_image: String,
     /// Volumes added while the machine runs.
     pub hotplug_disks: String,
     /// Sockets of the file servers of shared directories.
@@ -20,6 +24,8 @@ pub struct Layout {
     pub devices: String,
     /// Socket of the host's service for persistent reservations.
     pub reservations: String,
+    /// Token and more of the pod's service account.
+    pub service_account: String,
 }
 
 impl Default for Layout {
@@ -28,10 +34,13 @@ impl Default for Layout {
             private: "/var/run/kubevirt-private".into(),
             ephemeral: "/var/run/kubevirt-ephemeral-disks".into(),
             container_disks: "/var/run/kubevirt/container-disks".into(),
+            image_volumes: "/var/run/kubevirt-image-volume".into(),
+            kernel_image: "/var/run/kubevirt-kernel-boot".into(),
             hotplug_disks: "/var/run/kubevirt/hotplug-disks".into(),
             filesystems: "/var/run/kubevirt/virtiofs-containers".into(),
             devices: "/dev".into(),
             reservations: "/var/run/kubevirt/daemons/pr/pr-helper.sock".into(),
+            service_account: "/var/run/secrets/kubernetes.io/serviceaccount".into(),
         }
     }
 }
@@ -93,6 +102,11 @@ impl Layout {
         format!("{}/kernel-boot/{file}", self.container_disks)
     }
 
+    /// Mounted image of a container disk, by the volume's place in the VMI.
+    pub fn image_volume(&self, index: usize) -> String {
+        format!("{}/disk_{index}", self.image_volumes)
+    }
+
     /// Scratch disk.
     pub fn empty_disk(&self, volume: &str) -> String {
         format!("{}/empty-disks/{volume}.qcow2", self.ephemeral)
@@ -118,6 +132,26 @@ impl Layout {
             Iso::Sysprep => "sysprep-disks",
         };
         format!("{}/{folder}/{volume}.iso", self.private)
+    }
+
+    /// Mounted folder with the files of an ISO image.
+    pub fn iso_source(&self, iso: Iso, volume: &str) -> String {
+        match iso {
+            Iso::ConfigMap => format!("{}/config-map/{volume}", self.private),
+            Iso::Secret => self.secret(volume),
+            Iso::DownwardApi => format!("{}/downwardapi/{volume}", self.private),
+            Iso::Sysprep => format!("{}/sysprep/{volume}", self.private),
+        }
+    }
+
+    /// Mounted folder of a Secret, by the volume that asks for it.
+    pub fn secret(&self, volume: &str) -> String {
+        format!("{}/secret/{volume}", self.private)
+    }
+
+    /// Mounted folder of a Secret with access credentials.
+    pub fn access_credential(&self, secret: &str) -> String {
+        self.secret(&format!("{secret}-access-cred"))
     }
 
     /// ISO image of the service account.
@@ -148,6 +182,11 @@ impl Layout {
     /// Variables of the UEFI firmware.
     pub fn nvram(&self, name: &str) -> String {
         format!("{}/libvirt/qemu/nvram/{name}_VARS.fd", self.private)
+    }
+
+    /// Folder of the state of the TPM of a machine with this UUID.
+    pub fn tpm_state(&self, uuid: &str) -> String {
+        format!("{}/libvirt/qemu/swtpm/{uuid}/tpm2", self.private)
     }
 
     /// Image that tracks which blocks of a volume changed.

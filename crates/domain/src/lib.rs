@@ -22,9 +22,11 @@ pub mod error;
 pub mod facts;
 pub mod layout;
 pub mod migration;
+pub mod needs;
 pub mod pci;
 pub mod pinning;
 pub mod qemu;
+pub mod swtpm;
 
 pub use change::changes;
 pub use convert::convert;

@@ -84,6 +84,7 @@ impl Arrival<'_> {
             interfaces: self.interfaces(),
             devices: self.devices(),
             pinning: own.pinning.clone(),
+            iommufd: own.iommufd,
             reservations: source.reservations.as_ref().and(own.reservations.clone()),
             environment: own.environment.clone(),
             files: own.files.clone(),

@@ -22,6 +22,10 @@ pub use plan::PciPlan;
 const FIRST_PORT_SLOT: u8 = 0x02;
 /// First slot of the root complex after the root ports.
 const END_PORT_SLOT: u8 = 0x13;
+/// Slot of the root complex with the expanders.
+const EXPANDER_SLOT: u8 = 0x1d;
+/// How many expanders there can be.
+const MAX_EXPANDERS: usize = 8;
 /// How many root ports there can be.
 pub const MAX_PORTS: u32 = (END_PORT_SLOT - FIRST_PORT_SLOT) as u32 * 8;
 
@@ -37,6 +41,13 @@ pub enum Address {
         slot: u8,
         /// Function of the slot.
         function: u8,
+    },
+    /// Behind a root port of an expander, which is a second root complex on a NUMA node of the guest.
+    Expander {
+        /// NUMA node of the guest.
+        node: u32,
+        /// Number of the port, from 1.
+        port: u32,
     },
     /// On the channel subsystem of IBM Z, by device number.
     Ccw(u16),
@@ -106,6 +117,20 @@ pub struct PciLayout {
     pub ports: u32,
     /// Addresses that the user wrote, whose devices sit there or nowhere.
     pub fixed: BTreeSet<Address>,
+    /// Second root complexes on NUMA nodes of the guest.
+    pub expanders: Vec<Expander>,
+}
+
+/// A second root complex on a NUMA node of the guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Expander {
+    /// NUMA node of the guest.
+    pub node: u32,
+    /// Number of its bus; its root ports have those that follow.
+    pub bus: u32,
+    /// Root ports, numbered from 1.
+    pub ports: u32,
 }
 
 /// Why a device has no place.
@@ -165,12 +190,38 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pci { bus, slot, function } => write!(f, "0000:{bus:02x}:{slot:02x}.{function}"),
+            Self::Expander { node, port } => write!(f, "node {node} port {port}"),
             Self::Ccw(device) => write!(f, "fe.0.{device:04x}"),
         }
     }
 }
 
 impl PciLayout {
+    /// Adds a root port on a NUMA node of the guest; none if there are no buses or slots left.
+    pub fn add_expander_port(&mut self, node: u32) -> Option<Address> {
+        if !self.expanders.iter().any(|expander| expander.node == node) {
+            if self.expanders.len() == MAX_EXPANDERS {
+                return None;
+            }
+            self.expanders.push(Expander { node, bus: 0, ports: 0 });
+        }
+        let expander = self.expanders.iter_mut().find(|expander| expander.node == node)?;
+        expander.ports += 1;
+        let address = Address::Expander { node, port: expander.ports };
+        // Their buses are the last ones there are, so that those of other ports stay.
+        let mut end = 256_u32;
+        for expander in &mut self.expanders {
+            expander.bus = end.checked_sub(1 + expander.ports).filter(|bus| *bus > MAX_PORTS)?;
+            end = expander.bus;
+        }
+        Some(address)
+    }
+
+    /// Where an expander itself sits, by its place among its like, as slot and function of the root complex.
+    pub fn expander_slot(index: usize) -> (u8, u8) {
+        (EXPANDER_SLOT, index.min(MAX_EXPANDERS - 1) as u8)
+    }
+
     /// Where root port `port` itself sits, as slot and function of the root complex.
     pub fn port_slot(port: u32) -> (u8, u8) {
         let index = port.saturating_sub(1).min(MAX_PORTS - 1);

@@ -1,82 +1,106 @@
-//! The components that the binary will be, by the name it is called by.
+//! The components that the binary is, by the name it is called by.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use clap::{Args, Subcommand};
+use clap::Parser;
+use kubevirt_virt_launcher::{Arguments, programs, run};
 
-/// Names by which the binary is a component.
-const NAMES: [&str; 6] =
-    ["virt-operator", "virt-api", "virt-controller", "virt-handler", "virt-launcher", "virtctl"];
-
-/// A component of the system, with its own arguments.
-#[derive(Subcommand)]
-pub enum Component {
-    /// Everything at once on this machine, without Kubernetes.
-    Up(Rest),
-    /// Installs and updates all other components.
-    VirtOperator(Rest),
-    /// Admission webhooks and subresources.
-    VirtApi(Rest),
-    /// Makes instances of machines, and pods of instances.
-    VirtController(Rest),
-    /// Looks after the instances of a node.
-    VirtHandler(Rest),
-    /// Runs one instance.
-    VirtLauncher(Rest),
-    /// What users do with running machines.
-    Virtctl(Rest),
+/// A program that the binary is when it is called by its name, or with its name as the first argument.
+pub struct Component {
+    /// The name.
+    pub name: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    /// Runs it; its name is the first argument.
+    pub run: fn(&[OsString]) -> Result<ExitCode>,
 }
 
-/// Arguments that the component itself understands.
-#[derive(Args)]
-pub struct Rest {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    _arguments: Vec<OsString>,
+/// All components. The launcher is looked up here and parses its own arguments only: there may be hundreds of them,
+/// and none needs to know what the others understand.
+pub const COMPONENTS: [Component; 11] = [
+    Component { name: "up", about: "Everything at once on this machine, without Kubernetes", run: not_yet },
+    Component { name: "virt-operator", about: "Installs and updates all other components", run: not_yet },
+    Component { name: "virt-api", about: "Admission webhooks and subresources", run: not_yet },
+    Component {
+        name: "virt-controller",
+        about: "Makes instances of machines, and pods of instances",
+        run: not_yet,
+    },
+    Component { name: "virt-handler", about: "Looks after the instances of a node", run: not_yet },
+    Component { name: "virtctl", about: "What users do with running machines", run: not_yet },
+    Component {
+        name: "virt-launcher",
+        about: "Runs one instance",
+        run: |arguments| Ok(run(Arguments::parse_from(arguments))),
+    },
+    Component {
+        name: "virt-launcher-monitor",
+        about: "Runs one instance, as pods of KubeVirt call it",
+        run: |arguments| Ok(run(Arguments::parse_from(arguments))),
+    },
+    Component {
+        name: "virt-probe",
+        about: "Asks the guest agent whether the guest is well",
+        run: |arguments| Ok(programs::probe::run(&programs::probe::Arguments::parse_from(arguments))),
+    },
+    Component {
+        name: "virt-freezer",
+        about: "Holds the guest's file systems still for a backup",
+        run: |arguments| Ok(programs::freezer::run(&programs::freezer::Arguments::parse_from(arguments))),
+    },
+    Component {
+        name: "virt-tail",
+        about: "Copies a growing file to standard output",
+        run: |arguments| Ok(programs::tail::run(&programs::tail::Arguments::parse_from(arguments))),
+    },
+];
+
+fn not_yet(arguments: &[OsString]) -> Result<ExitCode> {
+    let name = arguments.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+    bail!("{name} is not part of this version yet");
 }
 
-impl Component {
-    /// Runs the component.
-    pub fn run(&self) -> Result<ExitCode> {
-        let name = match self {
-            Self::Up(_) => "kubevirt up",
-            Self::VirtOperator(_) => "virt-operator",
-            Self::VirtApi(_) => "virt-api",
-            Self::VirtController(_) => "virt-controller",
-            Self::VirtHandler(_) => "virt-handler",
-            Self::VirtLauncher(_) => "virt-launcher",
-            Self::Virtctl(_) => "virtctl",
-        };
-        bail!("{name} is not part of this version yet");
-    }
+/// The component that the arguments ask for, and its arguments with its own name as the first.
+pub fn called(arguments: &[OsString]) -> Option<(&'static Component, Vec<OsString>)> {
+    let own_name = Path::new(arguments.first()?).file_name()?;
+    // `up` is a word of the one binary, not a program of its own.
+    let by_name = find(own_name).filter(|component| component.name != "up");
+    let (component, rest) = match by_name {
+        Some(component) => (component, &arguments[1..]),
+        None => (find(arguments.get(1)?)?, &arguments[2..]),
+    };
+    Some((component, std::iter::once(component.name.into()).chain(rest.iter().cloned()).collect()))
 }
 
-/// The arguments, with the component's name as the first one where the binary is called by it.
-pub fn with_own_name(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = arguments.collect();
-    let called_as = arguments.first().and_then(|path| Path::new(path).file_name().map(OsString::from));
-    if let Some(name) = called_as.filter(|name| NAMES.iter().any(|component| name == *component)) {
-        arguments.insert(1, name);
-    }
-    arguments
+fn find(name: &OsStr) -> Option<&'static Component> {
+    COMPONENTS.iter().find(|component| name == component.name)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::with_own_name;
+    use super::*;
 
     #[test]
     fn the_name_decides_what_the_binary_is() {
-        let names = |list: &[&str]| list.iter().map(Into::into).collect::<Vec<std::ffi::OsString>>();
-        let cases: [(&[&str], &[&str]); 3] = [
-            (&["/usr/bin/virt-api", "--port", "8443"], &["/usr/bin/virt-api", "virt-api", "--port", "8443"]),
-            (&["kubevirt", "admit"], &["kubevirt", "admit"]),
-            (&[], &[]),
+        let cases: [(&str, Option<&str>); 9] = [
+            ("/usr/bin/virt-api --port 8443", Some("virt-api --port 8443")),
+            ("/usr/bin/virt-launcher-monitor --name a", Some("virt-launcher-monitor --name a")),
+            ("virt-tail", Some("virt-tail")),
+            ("kubevirt virt-probe --command ls -- -l", Some("virt-probe --command ls -- -l")),
+            ("/opt/any-name virt-probe", Some("virt-probe")),
+            ("kubevirt up", Some("up")),
+            ("up admit", None),
+            ("kubevirt admit virt-api", None),
+            ("", None),
         ];
         for (given, expected) in cases {
-            assert_eq!(with_own_name(names(given).into_iter()), names(expected));
+            let given: Vec<OsString> = given.split_whitespace().map(Into::into).collect();
+            let expected: Option<Vec<OsString>> =
+                expected.map(|line| line.split_whitespace().map(Into::into).collect());
+            assert_eq!(called(&given).map(|(_, arguments)| arguments), expected, "{given:?}");
         }
     }
 }

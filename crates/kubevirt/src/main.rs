@@ -3,9 +3,11 @@
 mod admit;
 mod component;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
+use component::COMPONENTS;
 
 /// Virtual machines as Kubernetes objects.
 #[derive(Parser)]
@@ -13,18 +15,26 @@ use clap::Parser;
 enum Command {
     /// Check manifests, or answer an AdmissionReview, as the cluster would.
     Admit(admit::Arguments),
-    #[command(flatten)]
-    Component(component::Component),
 }
 
 fn main() -> ExitCode {
-    let command = Command::parse_from(component::with_own_name(std::env::args_os()));
-    let result = match command {
-        Command::Admit(arguments) => admit::run(&arguments),
-        Command::Component(component) => component.run(),
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let result = match component::called(&arguments) {
+        Some((component, arguments)) => (component.run)(&arguments),
+        None => match parse(arguments) {
+            Command::Admit(arguments) => admit::run(&arguments),
+        },
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::from(2)
     })
+}
+
+/// Reads what is not for a component; help tells of those as well.
+fn parse(arguments: Vec<OsString>) -> Command {
+    let components =
+        COMPONENTS.iter().map(|component| clap::Command::new(component.name).about(component.about));
+    let matches = Command::command().subcommands(components).get_matches_from(arguments);
+    Command::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }

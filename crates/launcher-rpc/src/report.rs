@@ -81,7 +81,7 @@ pub struct DomainStatus {
     pub memory_dump: Option<JobReport>,
     /// The latest backup.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub backup: Option<JobReport>,
+    pub backup: Option<BackupReport>,
     /// Guest memory that it has now, in bytes; differs from what was asked while memory is plugged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
@@ -258,7 +258,7 @@ pub struct Outcome {
     pub message: String,
 }
 
-/// A job on the machine: a memory dump or a backup.
+/// A job on the machine, such as a memory dump.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JobReport {
@@ -277,6 +277,36 @@ pub struct JobReport {
     /// Why.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub failure_reason: String,
+}
+
+/// A backup of the machine's disks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BackupReport {
+    /// How far it is.
+    #[serde(flatten)]
+    pub job: JobReport,
+    /// `Push` or `Pull`.
+    pub mode: String,
+    /// Checkpoint that was made with it, from which a later one can start.
+    pub checkpoint: String,
+    /// The disks in it.
+    pub volumes: Vec<BackupVolume>,
+    /// Whether the guest held its file systems still at its start: `Succeeded`, `Failed` or `Skipped`.
+    pub quiesce: String,
+    /// Why the guest did not.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub quiesce_message: String,
+}
+
+/// A disk in a backup.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BackupVolume {
+    /// Name of the volume.
+    pub volume_name: String,
+    /// Name that the guest is likely to give its disk.
+    pub disk_target: String,
 }
 
 impl State {

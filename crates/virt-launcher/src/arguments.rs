@@ -59,7 +59,7 @@ pub struct Arguments {
     pub hook_sidecars: u32,
     /// Percentage by which a disk image may be smaller than asked for.
     #[arg(long, default_value_t = 10)]
-    pub less_pvc_space_toleration: u32,
+    pub less_pvc_space_toleration: u8,
     /// Container disks are image volumes of the pod.
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = ArgAction::Set)]
     pub image_volume: bool,

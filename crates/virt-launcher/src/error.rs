@@ -6,6 +6,8 @@ use kubevirt_qemu::agent::AgentError;
 use kubevirt_qemu::process::StartError;
 use kubevirt_qemu::qmp::QmpError;
 
+use crate::volumes::VolumeError;
+
 /// Why a command was not carried out, in words for whoever asked.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
@@ -61,12 +63,21 @@ pub enum CommandError {
     /// QEMU did not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// Volumes cannot be made ready.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Volumes(Vec<VolumeError>),
+    /// Machines cannot run on this host.
+    #[error(transparent)]
+    NoAccelerator(#[from] kubevirt_host::kvm::NoAccelerator),
     /// QEMU cannot be asked what it has.
     #[error(transparent)]
     Probe(#[from] crate::host::ProbeError),
     /// QEMU did not do as it was told.
     #[error(transparent)]
     Qmp(#[from] QmpError),
+    /// A device does not leave.
+    #[error(transparent)]
+    Unplug(#[from] kubevirt_qemu::machine::UnplugError),
     /// The guest agent did not do as it was told.
     #[error(transparent)]
     Agent(#[from] AgentError),
@@ -81,6 +92,9 @@ pub enum CommandError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// What cannot be done as things are, or as it was asked for.
+    #[error("{0}")]
+    Refused(String),
     /// What we do not have.
     #[error("{0}")]
     Unsupported(String),

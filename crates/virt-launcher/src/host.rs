@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use kubevirt_domain::QemuFacts;
 use kubevirt_domain::domain::Architecture;
+use kubevirt_host::kvm::{self, Accelerator, Kvm, NoAccelerator};
 use kubevirt_qemu::process::{Launch, StartError};
 use kubevirt_qemu::qmp::QmpError;
 use tokio::sync::OnceCell;
@@ -16,6 +17,9 @@ pub struct Host {
     /// Architecture of the host.
     pub(crate) architecture: Architecture,
     qemu: OnceCell<QemuFacts>,
+    kvm: OnceCell<Kvm>,
+    allow_emulation: bool,
+    use_emulation: bool,
     firmware: PathBuf,
 }
 
@@ -33,7 +37,14 @@ pub enum ProbeError {
 impl Host {
     pub(crate) fn new(arguments: &Arguments) -> Self {
         let architecture = Architecture::from_name(go_name(std::env::consts::ARCH)).unwrap_or_default();
-        Self { architecture, qemu: OnceCell::new(), firmware: arguments.ovmf_path.clone() }
+        Self {
+            architecture,
+            qemu: OnceCell::new(),
+            kvm: OnceCell::new(),
+            allow_emulation: arguments.allow_emulation,
+            use_emulation: arguments.use_emulation,
+            firmware: arguments.ovmf_path.clone(),
+        }
     }
 
     /// Folder of the UEFI images.
@@ -46,6 +57,27 @@ impl Host {
         if let Err(error) = self.qemu().await {
             tracing::error!(%error, "QEMU cannot be asked what it has");
         }
+        match self.accelerator().await {
+            Ok(Accelerator::Kvm) => tracing::info!("machines run with KVM"),
+            Ok(Accelerator::Emulation { because }) => {
+                tracing::info!(because, "machines run by software emulation")
+            }
+            Err(error) => tracing::error!(%error, "machines cannot run here"),
+        }
+    }
+
+    /// What runs the guest's instructions: KVM if it was tried and works, emulation where that is allowed.
+    pub(crate) async fn accelerator(&self) -> Result<Accelerator, NoAccelerator> {
+        let probe = || async {
+            // An attempt at KVM is no use to somebody who forbids it, and may take seconds on a broken host.
+            if self.use_emulation {
+                return Kvm::Missing;
+            }
+            let told = tokio::task::spawn_blocking(kvm::probe).await;
+            told.unwrap_or_else(|error| Kvm::Unusable { reason: error.to_string() })
+        };
+        let kvm = self.kvm.get_or_init(probe).await;
+        kvm::accelerator(kvm, self.allow_emulation, self.use_emulation)
     }
 
     /// What QEMU has. The answer is the same for the launcher's life, so it is asked once, early.

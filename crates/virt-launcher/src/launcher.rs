@@ -1,15 +1,18 @@
 //! The launcher: one machine, from the first wish for it to its end.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_domain::Layout;
 use kubevirt_launcher_rpc::report::{GracePeriod, Reason, ReportMetadata, State};
+use kubevirt_network::dhcp::Server;
 use tokio::sync::{mpsc, watch};
 
 use crate::arguments::Arguments;
 use crate::board::{Board, Notice};
 use crate::error::CommandError;
+use crate::guest::Guest;
 use crate::host::Host;
 use crate::lifecycle::Intent;
 use crate::migration::Migrations;
@@ -29,6 +32,11 @@ pub struct Launcher {
     pub(crate) migrations: Migrations,
     /// One command at a time changes what the machine is made of; power and questions do not wait for it.
     pub(crate) work: tokio::sync::Mutex<()>,
+    /// Who tells the guest its addresses, by network.
+    pub(crate) dhcp: Mutex<BTreeMap<String, Server>>,
+    /// What is under way with the guest.
+    pub(crate) guest: Guest,
+    vmi: Mutex<Option<Arc<VirtualMachineInstance>>>,
     running: Mutex<Option<Arc<Running>>>,
     intent: Mutex<Intent>,
     stage: watch::Sender<Stage>,
@@ -76,6 +84,9 @@ impl Launcher {
             board,
             migrations: Migrations::default(),
             work: tokio::sync::Mutex::new(()),
+            dhcp: Mutex::new(BTreeMap::new()),
+            guest: Guest::default(),
+            vmi: Mutex::new(None),
             running: Mutex::new(None),
             intent: Mutex::new(Intent::default()),
             stage: watch::Sender::new(Stage::Waiting),
@@ -100,6 +111,17 @@ impl Launcher {
     /// Takes in, or lets go of, the machine.
     pub(crate) fn set_running(&self, running: Option<Arc<Running>>) {
         *lock(&self.running) = running;
+    }
+
+    /// The machine as it was wished for last.
+    pub(crate) fn vmi(&self) -> Option<Arc<VirtualMachineInstance>> {
+        lock(&self.vmi).clone()
+    }
+
+    /// Notes how the machine is wished for.
+    pub(crate) fn remember(&self, vmi: &VirtualMachineInstance) {
+        *lock(&self.vmi) = Some(Arc::new(vmi.clone()));
+        self.expect_credentials(vmi);
     }
 
     /// What the launcher has begun.

@@ -17,6 +17,7 @@ mod live;
 mod migration;
 mod notify;
 mod power;
+pub mod programs;
 mod query;
 mod run;
 mod running;
@@ -24,6 +25,9 @@ mod security;
 mod server;
 mod start;
 mod stats;
+#[cfg(test)]
+mod tests;
+pub mod volumes;
 mod watch;
 
 pub use arguments::Arguments;

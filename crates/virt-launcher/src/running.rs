@@ -2,10 +2,10 @@
 
 use std::sync::Mutex;
 
-use kubevirt_domain::Domain;
-use kubevirt_domain::qemu::names;
+use kubevirt_domain::{Domain, qemu};
 use kubevirt_host::cgroup::Cgroups;
 use kubevirt_qemu::{Agent, Machine, Process};
+use tokio::process::Child;
 
 use crate::launcher::lock;
 
@@ -24,15 +24,17 @@ pub struct Running {
     pub(crate) agent: Option<(String, Agent)>,
     /// Processes of this pod that were killed for lack of memory before.
     oom_kills: u64,
+    /// Programs that run beside it, and end with it.
+    _companions: Vec<Child>,
 }
 
 impl Running {
-    pub(crate) fn new(process: Process, machine: Machine, domain: Domain) -> Self {
+    pub(crate) fn new(process: Process, machine: Machine, domain: Domain, companions: Vec<Child>) -> Self {
         let index = domain.devices.channels.iter().position(|channel| channel.name == AGENT_CHANNEL);
         let agent =
             index.map(|index| (format!("channel{index}"), Agent::at(&domain.devices.channels[index].socket)));
         let oom_kills = oom_kills();
-        Self { process, machine, domain: Mutex::new(domain), agent, oom_kills }
+        Self { process, machine, domain: Mutex::new(domain), agent, oom_kills, _companions: companions }
     }
 
     /// What the machine is now.
@@ -42,13 +44,7 @@ impl Running {
 
     /// The volume behind a block node.
     pub(crate) fn disk_of_node(&self, node: &str) -> Option<String> {
-        let domain = lock(&self.domain);
-        let belongs = |name: &str| {
-            [names::node, names::storage_node, names::data_node, names::data_storage_node]
-                .iter()
-                .any(|of| of(name) == node)
-        };
-        domain.disks.iter().map(|disk| &disk.name).find(|name| belongs(name)).cloned()
+        qemu::disk_of_node(&lock(&self.domain), node).map(|disk| disk.name.clone())
     }
 
     /// Whether the system killed a process of this pod for lack of memory since the machine started.

@@ -25,7 +25,7 @@ impl Launcher {
         let exit = running.process.exited().await;
         let out_of_memory = running.lacked_memory();
         let (state, reason, message) = lifecycle::end(&exit, &self.intent(), out_of_memory);
-        tracing::info!(?state, ?reason, %message, "the machine has ended");
+        tracing::info!(?state, ?reason, words = %message, "the machine has ended");
         self.set_running(None);
         self.board.change(|report| {
             let status = &mut report.status;

@@ -1,6 +1,7 @@
 //! A running virtual machine: `VirtualMachineInstance` and its specification.
 
 pub mod access_credentials;
+pub mod attestation;
 pub mod clock;
 pub mod cpu;
 pub mod devices;
@@ -8,6 +9,7 @@ pub mod disks;
 pub mod domain;
 pub mod features;
 pub mod firmware;
+pub mod guest_agent;
 pub mod host_devices;
 pub mod launch_security;
 pub mod memory;

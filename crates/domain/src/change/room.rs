@@ -10,6 +10,8 @@ use crate::pci::Address;
 /// Places of a running machine.
 pub(super) struct Room {
     ports: u32,
+    /// Ports on NUMA nodes of the guest.
+    expanders: Vec<Address>,
     /// Taken before any change, or by one of them.
     taken: BTreeSet<Address>,
     /// Given up by a device that leaves, which may take its time.
@@ -22,7 +24,11 @@ impl Room {
     /// The places of a machine as it runs.
     pub(super) fn of(running: &Domain) -> Self {
         let unit = |bus: &DiskBus| if let DiskBus::Scsi { unit } = bus { Some(*unit) } else { None };
+        let expanders = running.pci.expanders.iter().flat_map(|expander| {
+            (1..=expander.ports).map(|port| Address::Expander { node: expander.node, port })
+        });
         Self {
+            expanders: expanders.collect(),
             ports: running.pci.ports,
             taken: running.places(),
             leaving: BTreeSet::new(),
@@ -44,6 +50,10 @@ impl Room {
         let others: Vec<Address> = match wanted {
             Address::Pci { bus: 0, .. } => return None,
             Address::Pci { .. } => (1..=self.ports).rev().map(Address::port).collect(),
+            Address::Expander { .. } => {
+                let ports = (1..=self.ports).rev().map(Address::port);
+                self.expanders.iter().copied().filter(|place| *place == wanted).chain(ports).collect()
+            }
             Address::Ccw(device) => (device & 0xff00..=device | 0x00ff).map(Address::Ccw).collect(),
         };
         let own = others.contains(&wanted).then_some(wanted);
@@ -79,6 +89,7 @@ mod tests {
     fn room(ports: u32, taken: &[u32]) -> Room {
         Room {
             ports,
+            expanders: Vec::new(),
             taken: taken.iter().copied().map(Address::port).collect(),
             leaving: BTreeSet::new(),
             targets: BTreeSet::from(["sda".into(), "vda".into()]),

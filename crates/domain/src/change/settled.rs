@@ -34,6 +34,7 @@ pub(super) fn settle(running: &Domain, wanted: &Domain) -> Domain {
         rest.io_threads = running.io_threads;
     }
     rest.pci.clone_from(&running.pci);
+    rest.iommufd = running.iommufd;
     rest.lifecycle.start_paused = running.lifecycle.start_paused;
     rest.pinning = match (&running.pinning, rest.pinning) {
         (Some(running), Some(wanted)) => Some(Pinning { realtime: wanted.realtime, ..running.clone() }),
@@ -180,6 +181,9 @@ fn devices(running: &Devices, mut wanted: Devices) -> Devices {
     if let (Some(has), Some(wants)) = (&running.graphics, &mut wanted.graphics) {
         (wants.address, wants.socket) = (has.address, has.socket.clone());
     }
+    if let (Some(has), Some(wants)) = (&running.tpm, &mut wanted.tpm) {
+        (wants.socket, wants.state) = (has.socket.clone(), has.state.clone());
+    }
     if let (Some(has), Some(wants)) = (&running.sound, &mut wanted.sound) {
         wants.address = has.address;
     }
@@ -199,6 +203,7 @@ fn devices(running: &Devices, mut wanted: Devices) -> Devices {
         }
     }
     wanted.sata.clone_from(&running.sata);
+    wanted.firmware_log.clone_from(&running.firmware_log);
     for filesystem in &mut wanted.filesystems {
         if let Some(has) = running.filesystems.iter().find(|has| has.name == filesystem.name) {
             filesystem.address = has.address;

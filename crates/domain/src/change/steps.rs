@@ -64,7 +64,7 @@ pub(super) fn undo(change: &Change, running: &Domain) -> Vec<Command> {
 
 /// IO threads and services that a new disk needs and the machine has not.
 fn prerequisites(disk: &Disk, reservations: Option<&str>, running: &Domain) -> Vec<Command> {
-    let threads = running.io_threads + 1..=last_io_thread(disk);
+    let threads = running.io_threads.saturating_add(1)..=last_io_thread(disk);
     let mut commands: Vec<_> = threads.map(qemu::add_io_thread).collect();
     let connected = running.disks.iter().any(Disk::reserves);
     if let Some(socket) = reservations.filter(|_| disk.reserves() && !connected) {

@@ -98,6 +98,7 @@ fn one(
         image = image.map(|image| tracked(c, field, disk, image));
     }
     let is_metrics = volume.is_some_and(|(_, volume)| volume.downward_metrics.is_some());
+    let read_only_claim = read_only_claim(c, volume, kind, bus.as_ref());
     if let (DiskKind::Lun { .. }, Some(image)) = (kind, &image)
         && !matches!(image.location, Location::Block(_))
     {
@@ -114,7 +115,7 @@ fn one(
             .unwrap_or_default(),
         kind,
         bus: bus?,
-        read_only: read_only || is_metrics,
+        read_only: read_only || is_metrics || read_only_claim,
         boot_index: disk.boot_order.and_then(|order| u32::try_from(order).ok()),
         serial: text(&disk.serial),
         cache,
@@ -127,6 +128,22 @@ fn one(
         size: facts.size,
         image,
     })
+}
+
+/// Whether the claim is mounted so that nobody can write; SATA disks cannot tell that to a guest.
+fn read_only_claim(
+    c: &mut Conversion<'_>,
+    volume: Option<(usize, &Volume)>,
+    kind: DiskKind,
+    bus: Option<&DiskBus>,
+) -> bool {
+    let Some((index, volume)) = volume else { return false };
+    let is = volume.persistent_volume_claim.as_ref().is_some_and(|claim| claim.read_only == Some(true));
+    if is && kind == DiskKind::Disk && matches!(bus, Some(DiskBus::Sata { .. })) {
+        let field = format!("spec.volumes[{index}].persistentVolumeClaim.readOnly");
+        c.unsupported(field, "a SATA disk cannot be read-only");
+    }
+    is
 }
 
 /// Which places on the buses are taken.

@@ -37,6 +37,7 @@ pub(super) fn convert(
             .then(|| c.place("spec.domain.devices", Role::Usb)),
         serial_bus: Some(c.place("spec.domain.devices", Role::Serial)),
         console: channels::console(c),
+        firmware_log: c.host.firmware_log.clone().filter(|_| c.architecture == Architecture::Amd64),
         channels: channels::convert(c),
         graphics: display::graphics(c),
         inputs,
@@ -102,6 +103,7 @@ fn tpm(c: &mut Conversion<'_>) -> Option<Tpm> {
         crb: persistent && c.architecture == Architecture::Amd64,
         persistent,
         socket: c.layout.machine(c.uid(), "swtpm.sock"),
+        state: c.layout.tpm_state(c.identity().uuid.as_deref().unwrap_or(c.uid())),
     })
 }
 

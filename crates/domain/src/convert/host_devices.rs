@@ -8,12 +8,14 @@ use kubevirt_api::vmi::network::InterfaceState;
 use super::{Conversion, text};
 use crate::domain::Architecture;
 use crate::domain::host_device::{HostDevice, HostDeviceRole, HostDeviceSource};
-use crate::pci::Role;
+use crate::domain::memory::NumaNode;
+use crate::pci::{Address, PciLayout, Role};
 
 /// All host devices of the machine.
-pub(super) fn convert(c: &mut Conversion<'_>) -> Vec<HostDevice> {
+pub(super) fn convert(c: &mut Conversion<'_>, nodes: &[NumaNode], layout: &mut PciLayout) -> Vec<HostDevice> {
     let mut given = BTreeSet::new();
-    let mut devices = sriov(c);
+    let mut places = Places { nodes, layout };
+    let mut devices = sriov(c, &mut places);
     given.extend(devices.iter().map(|device| device.source.clone()));
     let gpus = c.spec.devices.gpus.as_deref().unwrap_or_default();
     let generic = c.spec.devices.host_devices.as_deref().unwrap_or_default();
@@ -45,7 +47,7 @@ pub(super) fn convert(c: &mut Conversion<'_>) -> Vec<HostDevice> {
         devices.push(HostDevice {
             name: wish.name.to_owned(),
             role: wish.role,
-            address: on_pci.then(|| c.place(&wish.field, Role::HostDevice(place))),
+            address: on_pci.then(|| places.take(c, &wish.field, Role::HostDevice(place), &source)),
             source,
             display,
             ramfb,
@@ -69,8 +71,44 @@ struct Wish<'a> {
     display: Option<&'a VgpuDisplayOptions>,
 }
 
+/// Where host devices sit: near the CPUs and memory that they are near to on the host, if that is asked for.
+struct Places<'a> {
+    nodes: &'a [NumaNode],
+    layout: &'a mut PciLayout,
+}
+
+impl Places<'_> {
+    fn take(
+        &mut self,
+        c: &mut Conversion<'_>,
+        field: &str,
+        role: Role,
+        source: &HostDeviceSource,
+    ) -> Address {
+        let aware = c.host.numa_aware_pci && !self.nodes.is_empty() && !c.wished.contains_key(field);
+        let HostDeviceSource::Pci(host) = source else { return c.place(field, role) };
+        if !aware {
+            return c.place(field, role);
+        }
+        let on_host = c.host.devices.nodes.get(host);
+        let node = self.nodes.iter().position(|node| node.host_node.as_ref() == on_host && on_host.is_some());
+        let place = node.and_then(|node| self.layout.add_expander_port(node as u32));
+        place.unwrap_or_else(|| {
+            let reason = match (on_host, node) {
+                (None, _) => "the NUMA node of its device is not known".to_owned(),
+                (Some(node), None) => {
+                    format!("its device is on NUMA node {node} of the host, where the machine has no CPUs")
+                }
+                _ => "there is no place left on its NUMA node".to_owned(),
+            };
+            c.unsupported(field, reason);
+            Address::Ccw(0)
+        })
+    }
+}
+
 /// The virtual functions of interfaces.
-fn sriov(c: &mut Conversion<'_>) -> Vec<HostDevice> {
+fn sriov(c: &mut Conversion<'_>, places: &mut Places<'_>) -> Vec<HostDevice> {
     let all = c.spec.devices.interfaces.as_deref().unwrap_or_default();
     let functions = all.iter().enumerate().filter(|(_, interface)| interface.sriov.is_some());
     let mut devices = Vec::new();
@@ -91,8 +129,8 @@ fn sriov(c: &mut Conversion<'_>) -> Vec<HostDevice> {
         devices.push(HostDevice {
             name: interface.name.clone(),
             role: HostDeviceRole::Sriov,
+            address: Some(places.take(c, &field, Role::Sriov(place), &HostDeviceSource::Pci(host.clone()))),
             source: HostDeviceSource::Pci(host),
-            address: Some(c.place(&field, Role::Sriov(place))),
             display: false,
             ramfb: false,
             boot_index: interface.boot_order.and_then(|order| u32::try_from(order).ok()),

@@ -3,6 +3,7 @@
 //! Admission has accepted the VMI. What this host, this QEMU or this program cannot do is refused here, all of it
 //! at once; nothing that was asked for is left out silently.
 
+mod boot;
 mod channels;
 mod clock;
 mod cpu;
@@ -36,7 +37,7 @@ use crate::domain::{Architecture, Domain, FileContent, Identity, VirtioModel};
 use crate::error::{ConvertError, Unsupported};
 use crate::facts::{HostFacts, QemuFacts};
 use crate::layout::Layout;
-use crate::pci::{Address, Counts, PciPlan, Role};
+use crate::pci::{Address, Counts, PciLayout, PciPlan, Role};
 use crate::qemu;
 
 /// Turns a VMI into a domain, or says everything that stands in the way.
@@ -78,8 +79,11 @@ fn build(c: &mut Conversion<'_>) -> Domain {
     let memory = memory::convert(c);
     let (pinning, nodes) = numa::convert(c, &memory, &io_threads);
     let memory = crate::domain::memory::Memory { nodes, ..memory };
-    let disks = disks::convert(c, &io_threads);
-    let host_devices = host_devices::convert(c);
+    let mut disks = disks::convert(c, &io_threads);
+    let mut expanders = PciLayout::default();
+    let host_devices = host_devices::convert(c, &memory.nodes, &mut expanders);
+    let interfaces = interfaces::convert(c);
+    boot::choose(&mut disks, &interfaces, &host_devices);
     let devices = guest_devices::convert(c, &disks, &host_devices, &io_threads);
     Domain {
         identity: c.identity(),
@@ -92,12 +96,13 @@ fn build(c: &mut Conversion<'_>) -> Domain {
         launch_security: security::convert(c),
         io_threads: io_threads.count,
         disks,
-        interfaces: interfaces::convert(c),
+        interfaces,
         host_devices,
+        iommufd: c.host.iommufd.filter(|_| c.qemu_at_least(8, 2)),
         devices,
         pinning,
         lifecycle: machine::lifecycle(c),
-        pci: c.pci.layout(memory.size),
+        pci: PciLayout { expanders: expanders.expanders, ..c.pci.layout(memory.size) },
         memory,
         reservations: disks::reservations(c),
         environment: std::mem::take(&mut c.environment),

@@ -18,6 +18,8 @@ pub struct Devices {
     pub serial_bus: Option<Address>,
     /// Serial console.
     pub console: Option<Console>,
+    /// File that keeps what the firmware says.
+    pub firmware_log: Option<String>,
     /// Channels between guest and host.
     pub channels: Vec<Channel>,
     /// Display over VNC.
@@ -146,6 +148,9 @@ pub struct Tpm {
     pub persistent: bool,
     /// Socket of the emulator.
     pub socket: String,
+    /// Folder of the emulator's state.
+    #[serde(default)]
+    pub state: String,
 }
 
 /// Watchdog.

@@ -67,6 +67,9 @@ pub struct Domain {
     /// Devices of the host given to the guest.
     #[serde(default)]
     pub host_devices: Vec<HostDevice>,
+    /// The kernel's newer way to share memory with host devices, as an open file that the process inherits.
+    #[serde(default)]
+    pub iommufd: Option<i32>,
     /// All other devices.
     #[serde(default)]
     pub devices: Devices,

@@ -57,6 +57,7 @@ impl Arrival<'_> {
         }
         if let (Some(tpm), Some(here)) = (&mut devices.tpm, &own.tpm) {
             tpm.socket.clone_from(&here.socket);
+            tpm.state.clone_from(&here.state);
         }
         if let (Some(balloon), Some(here)) = (&mut devices.balloon, &own.balloon) {
             *balloon = Balloon { stats_period: here.stats_period, ..balloon.clone() };

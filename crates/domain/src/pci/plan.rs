@@ -55,17 +55,17 @@ impl PciPlan {
     /// The root ports that are needed and those kept spare.
     pub fn layout(&self, memory: u64) -> PciLayout {
         if self.root_complex_only || self.architecture == Architecture::S390x {
-            return PciLayout { ports: 0, fixed: self.reserved.clone() };
+            return PciLayout { fixed: self.reserved.clone(), ..PciLayout::default() };
         }
         let behind_port = |address: &Address| match address {
             Address::Pci { bus, .. } => Some(*bus).filter(|bus| *bus > 0),
-            Address::Ccw(_) => None,
+            Address::Expander { .. } | Address::Ccw(_) => None,
         };
         let used: BTreeSet<u32> = self.taken.keys().chain(&self.reserved).filter_map(behind_port).collect();
         let top = used.last().copied().unwrap_or(0);
         let (total, free) = if memory > LARGE_MEMORY { (16, 6) } else { (8, 3) };
         let ports = top.max(total).max(used.len() as u32 + free);
-        PciLayout { ports: ports.min(MAX_PORTS), fixed: self.reserved.clone() }
+        PciLayout { ports: ports.min(MAX_PORTS), fixed: self.reserved.clone(), expanders: Vec::new() }
     }
 
     fn pci_address(&self, role: Role) -> Result<Address, PlaceError> {

@@ -73,6 +73,9 @@ impl Object {
                     if function == 0 { format!("0x{slot:x}") } else { format!("0x{slot:x}.0x{function:x}") };
                 self.with("bus", bus).with("addr", addr).on("multifunction", address.leads_slot())
             }
+            Address::Expander { node, port } => {
+                self.with("bus", format!("pxb{node}.{port}")).with("addr", "0x0")
+            }
             Address::Ccw(_) => self.with("devno", address.to_string()),
         }
     }

@@ -1,6 +1,6 @@
 //! Root ports, controllers and the devices a machine has once.
 
-use super::args::{Args, Object, modern, virtio};
+use super::args::{Args, Object, escape, modern, virtio};
 use super::{console, names};
 use crate::domain::devices::PanicDevice;
 use crate::domain::{Architecture, Domain, VirtioModel};
@@ -19,6 +19,7 @@ pub(super) fn controllers(domain: &Domain, args: &mut Args) {
             .on("multifunction", function == 0);
         args.device(&device);
     }
+    expanders(domain, args);
     let devices = &domain.devices;
     if let Some(scsi) = &devices.scsi {
         let device = virtio(domain, "scsi", "scsi0")
@@ -35,10 +36,38 @@ pub(super) fn controllers(domain: &Domain, args: &mut Args) {
     }
 }
 
+/// Second root complexes, each with its root ports.
+fn expanders(domain: &Domain, args: &mut Args) {
+    for (index, expander) in domain.pci.expanders.iter().enumerate() {
+        let (slot, function) = PciLayout::expander_slot(index);
+        let (id, several) = (format!("pxb{}", expander.node), domain.pci.expanders.len() > 1);
+        let device = Object::device("pxb-pcie", id.clone())
+            .with("bus", "pcie.0")
+            .with("addr", format!("0x{slot:x}.0x{function:x}"))
+            .on("multifunction", function == 0 && several)
+            .with("bus_nr", expander.bus)
+            .with("numa_node", expander.node);
+        args.device(&device);
+        for port in 1..=expander.ports {
+            let device = Object::device("pcie-root-port", format!("{id}.{port}"))
+                .with("bus", id.clone())
+                .with("addr", format!("0x{:x}", port - 1))
+                .with("chassis", expander.bus.saturating_add(port))
+                .with("port", port);
+            args.device(&device);
+        }
+    }
+}
+
 /// Devices a machine has once, and shared directories.
 pub(super) fn add(domain: &Domain, args: &mut Args) {
     let devices = &domain.devices;
     tpm(domain, args);
+    if let Some(file) = &devices.firmware_log {
+        args.option("-chardev", format!("file,id=firmwarelog,path={}", escape(file)));
+        let device = Object::device("isa-debugcon", "firmwarelog0").with("iobase", 0x402);
+        args.device(&device.with("chardev", "firmwarelog"));
+    }
     if let Some(watchdog) = &devices.watchdog {
         let id = format!("watchdog-{}", watchdog.name);
         match watchdog.address {

@@ -23,6 +23,8 @@ pub use commands::{
 };
 
 use crate::domain::Domain;
+use crate::domain::disk::Disk;
+use crate::domain::network::Interface;
 use args::Args;
 
 /// What QEMU may not do: change privileges or resources, start programs, use old system calls.
@@ -48,6 +50,23 @@ pub fn incoming_arguments(domain: &Domain) -> Vec<String> {
 /// Device drivers that the domain needs, each with the name of its device.
 pub fn drivers(domain: &Domain) -> Vec<(String, String)> {
     build(domain).drivers
+}
+
+/// The disk that a block node is part of.
+pub fn disk_of_node<'a>(domain: &'a Domain, node: &str) -> Option<&'a Disk> {
+    domain.disks.iter().find(|disk| block::nodes(disk).iter().any(|own| own == node))
+}
+
+/// The disk of a device, by its name or its path in QEMU's tree of objects.
+pub fn disk_of_device<'a>(domain: &'a Domain, device: &str) -> Option<&'a Disk> {
+    let is = |disk: &&Disk| device.split('/').any(|part| part == names::disk(&disk.name));
+    domain.disks.iter().find(is)
+}
+
+/// The network card of a device, by its name or its path in QEMU's tree of objects.
+pub fn interface_of_device<'a>(domain: &'a Domain, device: &str) -> Option<&'a Interface> {
+    let is = |card: &&Interface| device.split('/').any(|part| part == names::interface(&card.name));
+    domain.interfaces.iter().find(is)
 }
 
 fn build(domain: &Domain) -> Args {

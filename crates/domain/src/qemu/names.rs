@@ -8,6 +8,11 @@ pub fn disk(name: &str) -> String {
     format!("disk-{name}")
 }
 
+/// The name that users of KubeVirt know a device by, in metrics and in the guest.
+pub fn alias(name: &str) -> String {
+    format!("ua-{name}")
+}
+
 /// Device of a network card.
 pub fn interface(name: &str) -> String {
     format!("net-{name}")

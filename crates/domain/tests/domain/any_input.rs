@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kubevirt_api::vmi::VirtualMachineInstance;
-use kubevirt_domain::{Layout, convert, qemu};
+use kubevirt_domain::{Layout, changes as changes_between, convert, qemu};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -99,6 +99,21 @@ proptest! {
                 let (_, places) = names_and_places(&qemu::arguments(&domain));
                 let distinct: BTreeSet<_> = places.iter().collect();
                 prop_assert_eq!(distinct.len(), places.len(), "{:?}", places);
+                let index = index.index(CASES.with(Vec::len));
+                let before = CASES.with(|cases| {
+                    let before = &cases[index];
+                    convert(&before.vmi, &before.host, &before.qemu, &Layout::default())
+                });
+                let Ok(mut running) = before else { return Ok(()) };
+                for change in changes_between(&running, &domain).list {
+                    change.steps(&running);
+                    change.undo(&running);
+                    change.apply(&mut running);
+                }
+                let (_, places) = names_and_places(&qemu::arguments(&running));
+                let distinct: BTreeSet<_> = places.iter().collect();
+                prop_assert_eq!(distinct.len(), places.len(), "{:?}", places);
+                prop_assert_eq!(changes_between(&running, &domain).list, vec![]);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! A real QEMU goes along with every change: what the steps say, it does.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -35,18 +35,30 @@ impl Dialogue {
     }
 
     fn end(mut self) {
-        self.ask("quit", json!({})).unwrap();
-        self.child.wait().unwrap();
+        // QEMU may be gone before it has said that it goes.
+        writeln!(self.input, "{}", json!({ "execute": "quit" })).unwrap();
+        assert!(self.child.wait().unwrap().success());
     }
 
     fn read(&mut self) -> Value {
         let mut line = String::new();
-        assert!(self.output.read_line(&mut line).unwrap() > 0, "QEMU is gone: {:?}", self.child.try_wait());
+        if self.output.read_line(&mut line).unwrap() == 0 {
+            self.mourn();
+        }
         serde_json::from_str(&line).unwrap()
     }
 
+    /// Fails with QEMU's last words.
+    fn mourn(&mut self) -> ! {
+        let mut words = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+        panic!("QEMU is gone, {:?}: {words}", self.child.wait());
+    }
+
     fn ask(&mut self, execute: &str, arguments: Value) -> Result<Value, String> {
-        writeln!(self.input, "{}", json!({ "execute": execute, "arguments": arguments })).unwrap();
+        if writeln!(self.input, "{}", json!({ "execute": execute, "arguments": arguments })).is_err() {
+            self.mourn();
+        }
         loop {
             let answer = self.read();
             if let Some(value) = answer.get("return") {

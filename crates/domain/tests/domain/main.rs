@@ -4,9 +4,11 @@
 mod any_input;
 mod change;
 mod draft;
+mod fields;
 mod golden;
 mod live_change;
 mod migration;
+mod needs;
 mod pci;
 mod real_qemu;
 mod support;

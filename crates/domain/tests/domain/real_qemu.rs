@@ -87,6 +87,33 @@ fn qemu_takes_disks_and_cards_later() {
 }
 
 #[test]
+fn qemu_takes_root_complexes_on_numa_nodes() {
+    if installed(Architecture::Amd64.qemu_program()).is_none() {
+        eprintln!("LEFT OUT: QEMU is not installed, so it has not seen a machine with expanders");
+        return;
+    }
+    let case = cases().into_iter().find(|case| case.name == "numa-pci").unwrap();
+    let folder = Folder::new("expanders");
+    let mut domain = convert(&case.vmi, &case.host, &case.qemu, &folder.layout()).unwrap();
+    // The host's devices, huge pages and nodes stay behind; what the guest sees of its nodes remains.
+    domain.host_devices.clear();
+    domain.iommufd = None;
+    domain.machine.accelerator = Accelerator::Tcg { buffer: 32 };
+    domain.cpu.model = "max".into();
+    domain.cpu.hints = Default::default();
+    domain.memory.backing = Default::default();
+    domain.memory.size = 256 << 20;
+    for node in &mut domain.memory.nodes {
+        (node.size, node.host_node) = (128 << 20, None);
+    }
+    domain.devices.firmware_log = Some(folder.path("firmware.log"));
+    assert_eq!(domain.pci.expanders.len(), 2);
+    folder.fill(&domain);
+    let (status, output) = folder.start(&domain, Vec::new());
+    assert!(status, "{output}");
+}
+
+#[test]
 fn firmware_numbers_buses_as_we_number_ports() {
     let Some(facts) = installed(Architecture::Amd64.qemu_program()) else {
         eprintln!("LEFT OUT: QEMU is not installed, so no firmware has numbered the buses");

@@ -13,6 +13,7 @@ use super::{service, socket_key, state};
 use crate::error::CommandError;
 use crate::launcher::{Launcher, Stage};
 use crate::running::Running;
+use crate::volumes::Purpose;
 
 /// What comes here.
 #[derive(Default)]
@@ -91,7 +92,8 @@ impl Launcher {
             }
             Arrival::Nothing | Arrival::Expected { .. } => {}
         }
-        let own = Box::new(self.prepare(vmi, options).await?);
+        self.remember(vmi);
+        let own = Box::new(self.prepare(vmi, options, Purpose::MigrationTarget).await?);
         let annotations = vmi.metadata.annotations.as_ref();
         if annotations.is_some_and(|all| all.contains_key(TEST_BLOCK_TARGET_PREPARATION)) {
             return Err(CommandError::CannotMigrate("the annotation of a test asks for this failure".into()));

@@ -1,7 +1,6 @@
 //! Starting QEMU with a domain.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::sync::Arc;
 
 use kubevirt_domain::{Domain, qemu};
@@ -9,7 +8,7 @@ use kubevirt_launcher_rpc::report::{Reason, State};
 use kubevirt_qemu::process::Launch;
 use kubevirt_qemu::qmp::QmpError;
 
-use super::files;
+use super::{companions, files, pins};
 use crate::error::CommandError;
 use crate::host;
 use crate::launcher::{Launcher, Stage};
@@ -31,8 +30,9 @@ impl Launcher {
         domain: Domain,
         way: Way,
     ) -> Result<Arc<Running>, CommandError> {
-        let folder = self.layout.machine(&domain.identity.uid, "");
-        files::prepare(&domain, Path::new(&folder))?;
+        files::prepare(&domain).await?;
+        let companions = companions::start(&domain, way).await?;
+        files::await_sockets(&domain).await?;
         let arguments = match way {
             Way::Fresh => qemu::arguments(&domain),
             Way::Incoming => qemu::incoming_arguments(&domain),
@@ -45,7 +45,7 @@ impl Launcher {
         };
         let (process, machine) = launch.start().await?;
         let events = machine.events();
-        let running = Arc::new(Running::new(process, machine, domain));
+        let running = Arc::new(Running::new(process, machine, domain, companions));
         if let Err(error) = self.make_ready(&running, way).await {
             running.process.end().await;
             return Err(error);
@@ -66,6 +66,7 @@ impl Launcher {
     }
 
     async fn make_ready(&self, running: &Running, way: Way) -> Result<(), CommandError> {
+        pins::pin(running).await?;
         if way == Way::Fresh {
             for command in qemu::start_commands(&running.domain()) {
                 let told: Result<(), QmpError> =

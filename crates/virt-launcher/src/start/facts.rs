@@ -4,12 +4,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use kubevirt_api::vmi::VirtualMachineInstance;
+use kubevirt_disk_image::Allowance;
 use kubevirt_domain::facts::{AllocatedDevices, FirmwareFiles, FlashFiles, NumaCell, SmbiosFacts};
 use kubevirt_domain::{Domain, HostFacts, convert};
+use kubevirt_host::cpus;
+use kubevirt_host::device::{self, Device};
+use kubevirt_host::kvm::Accelerator;
+use kubevirt_host::locking::Lockable;
 use kubevirt_launcher_rpc::cmd::{Topology, VirtualMachineOptions};
 
+use super::network;
 use crate::error::CommandError;
 use crate::launcher::Launcher;
+use crate::volumes::{self, Prepared, Purpose, Request, Seed, VolumeError};
 
 impl Launcher {
     /// The domain of a VMI on this host.
@@ -17,13 +24,42 @@ impl Launcher {
         &self,
         vmi: &VirtualMachineInstance,
         options: &VirtualMachineOptions,
+        purpose: Purpose,
     ) -> Result<Domain, CommandError> {
-        let host = self.host_facts(vmi, options)?;
+        let prepared = self.prepare_volumes(vmi, purpose).await?;
+        let wirings = network::wirings(&options.network_json)?;
+        self.serve_dhcp(vmi, &wirings)?;
+        let mut host = self.host_facts(vmi, options).await?;
+        host.interfaces = network::facts(&wirings);
+        host.volumes = prepared.facts;
+        for name in &options.preallocated_volumes {
+            host.volumes.entry(name.clone()).or_default().preallocated = true;
+        }
         let qemu = self.host.qemu().await?;
-        Ok(convert(vmi, &host, &qemu, &self.layout)?)
+        let domain = convert(vmi, &host, &qemu, &self.layout)?;
+        write_devices(vmi, &domain, prepared.seeds).await?;
+        Ok(domain)
     }
 
-    fn host_facts(
+    async fn prepare_volumes(
+        &self,
+        vmi: &VirtualMachineInstance,
+        purpose: Purpose,
+    ) -> Result<Prepared, CommandError> {
+        let (vmi, layout) = (vmi.clone(), self.layout.clone());
+        let tolerated_percent = self.arguments.less_pvc_space_toleration;
+        let prepared = blocking(move || {
+            let allowance = Allowance { tolerated_percent, ..volumes::DEFAULT_ALLOWANCE };
+            volumes::prepare(&Request { purpose, allowance, ..Request::start(&vmi, &layout) })
+        });
+        let prepared = prepared.await?.map_err(CommandError::Volumes)?;
+        for note in &prepared.notes {
+            tracing::warn!(%note, "a volume is not quite as asked for");
+        }
+        Ok(prepared)
+    }
+
+    async fn host_facts(
         &self,
         vmi: &VirtualMachineInstance,
         options: &VirtualMachineOptions,
@@ -32,13 +68,15 @@ impl Launcher {
         let environment: BTreeMap<String, String> = std::env::vars().collect();
         Ok(HostFacts {
             architecture: self.host.architecture,
-            kvm: false,
+            kvm: self.host.accelerator().await? == Accelerator::Kvm,
             allow_emulation: self.arguments.allow_emulation || self.arguments.use_emulation,
             numa: numa(options.topology.as_ref()),
+            cpuset: cpus::of_container().unwrap_or_default(),
             firmware: firmware(self.host.firmware()),
             devices: AllocatedDevices::from_env(&environment, device_names(vmi)),
             smbios: smbios(options),
-            vhost_net: Path::new("/dev/vhost-net").exists(),
+            vhost_net: device::vhost_net() == Device::Usable,
+            can_lock_memory: Lockable::of_children().is_ok_and(|lockable| lockable == Lockable::All),
             now: Some(jiff::Timestamp::now().as_second()),
             serial_log: !cluster.serial_console_log_disabled,
             free_page_reporting: !cluster.free_page_reporting_disabled,
@@ -47,6 +85,28 @@ impl Launcher {
             ..HostFacts::default()
         })
     }
+}
+
+/// Cloud-init tells the guest of devices that the VMI tags, whose places are known only now.
+async fn write_devices(
+    vmi: &VirtualMachineInstance,
+    domain: &Domain,
+    seeds: Vec<Seed>,
+) -> Result<(), CommandError> {
+    let devices = volumes::tagged_devices(vmi, domain);
+    if devices.is_empty() {
+        return Ok(());
+    }
+    let written = blocking(move || seeds.iter().try_for_each(|seed| seed.write(&devices)));
+    written
+        .await?
+        .map_err(|problem| CommandError::Volumes(vec![VolumeError { volume: "cloud-init".into(), problem }]))
+}
+
+/// Does what blocks aside.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, CommandError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| CommandError::io("the work was not done")(std::io::Error::other(error)))
 }
 
 /// Names of the device plugins' resources that the VMI asks for.

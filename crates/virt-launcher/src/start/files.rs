@@ -1,35 +1,80 @@
-//! Files and folders that must be there before QEMU starts.
+//! Files, folders and sockets that must be there before QEMU starts.
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+use std::time::Duration;
 
 use kubevirt_domain::Domain;
-use kubevirt_domain::domain::firmware::Firmware;
+use kubevirt_domain::needs::{Need, needs};
+use tokio::process::Command;
+use tokio::time::{Instant, sleep};
 
 use crate::error::CommandError;
 
-/// Makes the folders of a machine's sockets and the small files that its arguments speak of.
-pub(super) fn prepare(domain: &Domain, machine_folder: &Path) -> Result<(), CommandError> {
-    folder(machine_folder)?;
-    for file in &domain.files {
-        write(Path::new(&file.path), file.content.as_bytes())?;
+/// How long another container of the pod may take to listen on its socket.
+const LISTENERS: Duration = Duration::from_secs(30);
+
+/// How often a socket that is awaited is looked for; only while a machine starts.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Makes what a domain needs, and says what is missing. Images were made ready with the volumes.
+pub(super) async fn prepare(domain: &Domain) -> Result<(), CommandError> {
+    for need in needs(domain) {
+        match need {
+            Need::Folder(path) => folder(Path::new(&path))?,
+            Need::File(file) => write(Path::new(&file.path), file.content.as_bytes())?,
+            Need::Copy { from, to } => copy_once(Path::new(&from), Path::new(&to))?,
+            Need::Tracker { path, data, .. } => track(Path::new(&path), data.path()).await?,
+            Need::Readable(path) => readable(Path::new(&path))?,
+            Need::Device(path) => device(Path::new(&path))?,
+            Need::Image { .. } | Need::Overlay { .. } | Need::Socket(_) => {}
+        }
     }
-    if let Firmware::Flash { vars, template, .. } = &domain.firmware {
-        copy_once(Path::new(template), Path::new(vars))?;
+    Ok(())
+}
+
+/// Waits for the sockets that others listen on.
+pub(super) async fn await_sockets(domain: &Domain) -> Result<(), CommandError> {
+    let deadline = Instant::now() + LISTENERS;
+    for need in needs(domain) {
+        if let Need::Socket(path) = need {
+            await_socket(Path::new(&path), deadline).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn await_socket(path: &Path, deadline: Instant) -> Result<(), CommandError> {
+    while !path.exists() {
+        if Instant::now() > deadline {
+            let what = format!("nobody listens on {} after {LISTENERS:?}", path.display());
+            return Err(CommandError::Unsupported(what));
+        }
+        sleep(LOOK).await;
     }
     Ok(())
 }
 
 fn folder(path: &Path) -> Result<(), CommandError> {
-    fs::create_dir_all(path).map_err(CommandError::io(format!("cannot make {}", path.display())))
+    let made = fs::DirBuilder::new().recursive(true).mode(0o750).create(path);
+    made.map_err(CommandError::io(format!("cannot make {}", path.display())))
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<(), CommandError> {
-    if let Some(parent) = path.parent() {
-        folder(parent)?;
-    }
     fs::write(path, content).map_err(CommandError::io(format!("cannot write {}", path.display())))
+}
+
+fn readable(path: &Path) -> Result<(), CommandError> {
+    fs::File::open(path).map(drop).map_err(CommandError::io(format!("cannot read {}", path.display())))
+}
+
+fn device(path: &Path) -> Result<(), CommandError> {
+    if path.exists() {
+        return Ok(());
+    }
+    Err(CommandError::Unsupported(format!("the pod has no {}", path.display())))
 }
 
 /// Copies a file unless the copy exists: a guest's UEFI variables outlive a restart.
@@ -37,11 +82,28 @@ fn copy_once(from: &Path, to: &Path) -> Result<(), CommandError> {
     if to.exists() {
         return Ok(());
     }
-    if let Some(parent) = to.parent() {
-        folder(parent)?;
-    }
     // Under another name first, so that nobody ever finds half of it.
     let partial = to.with_extension("partial");
     let copied: io::Result<()> = fs::copy(from, &partial).and_then(|_| fs::rename(&partial, to));
     copied.map_err(CommandError::io(format!("cannot copy {} to {}", from.display(), to.display())))
+}
+
+/// Makes the image that tracks which blocks of another changed. Rare enough to leave to QEMU's own tool.
+async fn track(path: &Path, data: &str) -> Result<(), CommandError> {
+    if path.exists() {
+        return Ok(());
+    }
+    let failed = format!("cannot make {}", path.display());
+    let size = fs::File::open(data).and_then(|mut file| io::Seek::seek(&mut file, io::SeekFrom::End(0)));
+    let size = size.map_err(CommandError::io(format!("cannot read {data}")))?;
+    let partial = path.with_extension("partial");
+    let options = format!("data_file={data},data_file_raw=on,preallocation=metadata");
+    let mut command = Command::new("qemu-img");
+    command.args(["create", "-q", "-f", "qcow2", "-o", &options]).arg(&partial).arg(size.to_string());
+    let done = command.output().await.map_err(CommandError::io(failed.as_str()))?;
+    if !done.status.success() {
+        let words = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+        return Err(CommandError::io(failed)(io::Error::other(words)));
+    }
+    fs::rename(&partial, path).map_err(CommandError::io(failed))
 }

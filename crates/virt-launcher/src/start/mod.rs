@@ -1,8 +1,11 @@
 //! From the wish for a machine to one that runs.
 
 mod boot;
+mod companions;
 mod facts;
 mod files;
+mod network;
+pub(crate) mod pins;
 
 pub(crate) use boot::Way;
 
@@ -15,6 +18,7 @@ use kubevirt_launcher_rpc::report::{Reason, State};
 
 use crate::error::CommandError;
 use crate::launcher::{Launcher, Stage};
+use crate::volumes::Purpose;
 
 impl Launcher {
     /// Starts the machine, or brings a running one in line with its VMI.
@@ -24,6 +28,7 @@ impl Launcher {
         options: &VirtualMachineOptions,
     ) -> Result<(), CommandError> {
         let _work = self.work.lock().await;
+        self.remember(vmi);
         match self.stage() {
             Stage::Waiting if self.is_target().await => Err(CommandError::ComesFromElsewhere),
             Stage::Waiting => self.start(vmi, options).await,
@@ -42,7 +47,7 @@ impl Launcher {
         vmi: &VirtualMachineInstance,
         options: &VirtualMachineOptions,
     ) -> Result<(), CommandError> {
-        let domain = self.prepare(vmi, options).await?;
+        let domain = self.prepare(vmi, options, Purpose::Start).await?;
         let start_paused = domain.lifecycle.start_paused;
         let running = self.boot(domain, Way::Fresh).await?;
         if start_paused {
@@ -62,6 +67,7 @@ impl Launcher {
         &self,
         vmi: &VirtualMachineInstance,
         options: &VirtualMachineOptions,
+        purpose: Purpose,
     ) -> Result<Domain, CommandError> {
         if self.arguments.hook_sidecars > 0 {
             return Err(CommandError::Unsupported(
@@ -70,14 +76,6 @@ impl Launcher {
                     .into(),
             ));
         }
-        self.describe(vmi, options).await
-    }
-
-    async fn update(
-        self: &Arc<Self>,
-        _vmi: &VirtualMachineInstance,
-        _options: &VirtualMachineOptions,
-    ) -> Result<(), CommandError> {
-        Ok(())
+        self.describe(vmi, options, purpose).await
     }
 }

@@ -1,7 +1,5 @@
 //! `kubevirt admit` as users and pipelines call it.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -9,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::{Value, json};
 
 fn kubevirt(arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_kubevirt"))
+    let mut child = Command::new(crate::BINARY)
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -1,9 +1,15 @@
 //! The guest agent: whether it is there, and what it tells.
 
+mod credentials;
+mod follow;
+mod told;
+
 use std::sync::Arc;
 
 use kubevirt_qemu::Agent;
 
+pub(crate) use self::told::freeze_word;
+use crate::error::CommandError;
 use crate::launcher::Launcher;
 use crate::running::Running;
 
@@ -14,9 +20,22 @@ impl Launcher {
         running.agent.as_ref().filter(|_| connected).map(|(_, agent)| agent.clone())
     }
 
+    /// The agent of the machine that runs.
+    pub(crate) fn connected_agent(&self) -> Result<Agent, CommandError> {
+        self.agent(&*self.running()?).ok_or(CommandError::NoAgent)
+    }
+
     /// The agent opened or closed its end of the channel.
-    pub(crate) fn agent_came_or_went(self: &Arc<Self>, _: &Arc<Running>, open: bool) {
+    pub(crate) fn agent_came_or_went(self: &Arc<Self>, running: &Arc<Running>, open: bool) {
+        tracing::info!(connected = open, "the guest agent");
         self.board.change_status(|status| status.agent_connected = open);
+        match self.agent(running) {
+            Some(agent) => {
+                let following = tokio::spawn(self.clone().follow_agent(running.clone(), agent));
+                self.guest.follower.begin(following.abort_handle());
+            }
+            None => self.guest.follower.end(),
+        }
     }
 
     /// The guest has more or less memory.

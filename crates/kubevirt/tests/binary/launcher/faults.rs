@@ -1,0 +1,96 @@
+//! What goes wrong ends in the right state, with a reason.
+
+use std::time::Duration;
+
+use kubevirt_launcher_rpc::report::{Reason, State};
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::handler::Handler;
+use super::pod::{Pod, Settings, send_signal, vmi};
+
+#[tokio::test]
+async fn a_killed_qemu_is_a_crash() {
+    let mut pod = Pod::start().await;
+    pod.sync(&vmi(json!({"spec": {"domain": {"devices": {"disks": []}}, "volumes": []}}))).await.unwrap();
+    pod.wait_for(State::Running).await;
+    send_signal(pod.qemu(), Signal::KILL);
+    let report = pod.wait_for(State::Crashed).await;
+    assert_eq!(report.status.reason, Reason::Crashed);
+    assert!(report.status.message.contains("signal 9"), "{}", report.status.message);
+    assert_eq!(pod.exit_code().await, 1);
+}
+
+#[tokio::test]
+async fn a_hung_qemu_is_named_and_can_be_ended() {
+    let settings = Settings { flags: vec!["--grace-period-seconds", "1"], ..Settings::default() };
+    let mut pod = Pod::with(settings).await;
+    pod.sync(&vmi(json!({"spec": {"domain": {"devices": {"disks": []}}, "volumes": []}}))).await.unwrap();
+    pod.wait_for(State::Running).await;
+    send_signal(pod.qemu(), Signal::STOP);
+    let pause = pod.call(|mut launcher, vmi| async move { launcher.pause_virtual_machine(vmi).await }).await;
+    assert!(pause.unwrap_err().contains("QEMU hangs"));
+    pod.signal(Signal::TERM);
+    let report = pod.wait_for(State::Shutoff).await;
+    assert_eq!(report.status.reason, Reason::Destroyed);
+    assert_eq!(pod.exit_code().await, 0);
+}
+
+#[tokio::test]
+async fn a_bad_image_is_named_and_a_later_attempt_may_succeed() {
+    let pod = Pod::start().await;
+    let missing = pod.sync(&vmi(json!({}))).await.unwrap_err();
+    assert!(missing.contains("root"), "{missing}");
+
+    let image = pod.share().join("container-disks/disk_0.img");
+    pod.write(&image, b"QFI\xfb\x00\x00\x00\x03 and then nothing more");
+    let corrupt = pod.sync(&vmi(json!({}))).await.unwrap_err();
+    assert!(corrupt.contains("root") && corrupt != missing, "{corrupt}");
+    assert_eq!(pod.domain().await, None);
+
+    std::fs::remove_file(&image).unwrap();
+    pod.container_disk(0);
+    pod.boot(&vmi(json!({}))).await;
+}
+
+#[tokio::test]
+async fn a_wish_that_cannot_be_met_names_its_field() {
+    let pod = Pod::start().await;
+    let wish = json!({"spec": {"domain": {"devices": {"disks": [], "interfaces": [{"name": "default", "slirp": {}}]}},
+        "networks": [{"name": "default", "pod": {}}], "volumes": []}});
+    let refused = pod.sync(&vmi(wish)).await.unwrap_err();
+    assert!(refused.contains("spec.domain.devices.interfaces[0].slirp"), "{refused}");
+    let other = vmi(json!({"metadata": {"name": "other"}}));
+    assert!(pod.sync(&other).await.unwrap_err().contains("default/other"));
+    let nonsense = pod.sync(&json!("no object")).await.unwrap_err();
+    assert!(nonsense.contains("VirtualMachineInstance"), "{nonsense}");
+}
+
+#[tokio::test]
+async fn a_handler_that_returns_hears_everything_again() {
+    let mut pod = Pod::start().await;
+    pod.sync(&vmi(json!({"spec": {"domain": {"devices": {"disks": []}}, "volumes": []}}))).await.unwrap();
+    pod.wait_for(State::Running).await;
+    pod.handler = None;
+    let socket = pod.share().join(kubevirt_launcher_rpc::NOTIFY_SOCKET);
+    std::fs::remove_file(&socket).unwrap();
+    pod.call(|mut launcher, vmi| async move { launcher.pause_virtual_machine(vmi).await }).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    pod.handler = Some(Handler::listen(&socket));
+    pod.wait_for(State::Paused).await;
+    // Nothing has happened since, but this one knows nothing yet.
+    pod.handler = None;
+    pod.handler = Some(Handler::listen(&socket));
+    pod.wait_for(State::Paused).await;
+    pod.call(|mut launcher, vmi| async move { launcher.kill_virtual_machine(vmi).await }).await.unwrap();
+    pod.wait_for(State::Shutoff).await;
+    assert_eq!(pod.exit_code().await, 0);
+}
+
+#[tokio::test]
+async fn a_launcher_leaves_even_if_nobody_listens() {
+    let mut pod = Pod::with(Settings { no_handler: true, ..Settings::default() }).await;
+    pod.sync(&vmi(json!({"spec": {"domain": {"devices": {"disks": []}}, "volumes": []}}))).await.unwrap();
+    pod.call(|mut launcher, vmi| async move { launcher.kill_virtual_machine(vmi).await }).await.unwrap();
+    assert_eq!(pod.exit_code().await, 0);
+}

@@ -1,0 +1,349 @@
+//! A launcher's pod: the real program, unprivileged, first process of its own namespaces.
+
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kubevirt_launcher_rpc::cmd::cmd_client::CmdClient;
+use kubevirt_launcher_rpc::cmd::{self, EmptyRequest, VirtualMachineOptions, VmiRequest};
+use kubevirt_launcher_rpc::report::State;
+use kubevirt_launcher_rpc::{DomainReport, connect};
+use serde_json::{Value, json};
+use test_guest::{Artifacts, Console, Flavour};
+use tokio::process::{Child, Command};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tonic::transport::Channel;
+
+use super::handler::{Handler, PATIENCE};
+
+/// The user that launchers run as.
+pub(crate) const USER: u32 = 107;
+
+/// The UID of every test's VMI.
+const UID: &str = "3f1c9a52-6c0e-4d3b-9d9e-2f6d3a1b7c44";
+
+/// At most two guests at once: they are emulated.
+static GUESTS: Semaphore = Semaphore::const_new(2);
+
+/// A pod with a launcher in it, and a handler that listens to it.
+pub(crate) struct Pod {
+    folder: PathBuf,
+    child: Child,
+    network: Child,
+    commands: Option<CmdClient<Channel>>,
+    pub(crate) handler: Option<Handler>,
+    pub(crate) options: VirtualMachineOptions,
+    _place: SemaphorePermit<'static>,
+}
+
+/// How a pod differs from the usual.
+#[derive(Default)]
+pub(crate) struct Settings {
+    /// Further flags of the launcher.
+    pub(crate) flags: Vec<&'static str>,
+    /// No handler listens at first.
+    pub(crate) no_handler: bool,
+}
+
+impl Pod {
+    /// Starts a launcher and waits until it is ready for commands.
+    pub(crate) async fn start() -> Self {
+        Self::with(Settings::default()).await
+    }
+
+    pub(crate) async fn with(settings: Settings) -> Self {
+        let place = GUESTS.acquire().await.unwrap();
+        let folder = new_folder();
+        let network = sleeper();
+        let mut pod = Self {
+            child: launch(&folder, network.id().unwrap(), &settings.flags),
+            folder,
+            network,
+            commands: None,
+            handler: None,
+            options: VirtualMachineOptions::default(),
+            _place: place,
+        };
+        if !settings.no_handler {
+            pod.handler = Some(Handler::listen(&pod.share().join(kubevirt_launcher_rpc::NOTIFY_SOCKET)));
+        }
+        pod.connect().await;
+        pod
+    }
+
+    async fn connect(&mut self) {
+        let socket = self.share().join("sockets").join(kubevirt_launcher_rpc::LAUNCHER_SOCKET);
+        let connected = tokio::time::timeout(PATIENCE, async {
+            loop {
+                if let Ok(commands) = connect::launcher(&socket).await {
+                    return commands;
+                }
+                if let Some(status) = self.child.try_wait().unwrap() {
+                    panic!("the launcher ended: {status}\n{}", self.log());
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        });
+        self.commands = Some(connected.await.expect("the launcher gets ready"));
+    }
+
+    /// Folder that handler and launcher share.
+    pub(crate) fn share(&self) -> PathBuf {
+        self.folder.join("share")
+    }
+
+    /// Folder of the launcher alone.
+    pub(crate) fn private(&self) -> PathBuf {
+        self.folder.join("private")
+    }
+
+    /// Folder of overlays and scratch disks.
+    pub(crate) fn ephemeral(&self) -> PathBuf {
+        self.folder.join("ephemeral")
+    }
+
+    /// A process in the pod's network.
+    pub(crate) fn network(&self) -> u32 {
+        self.network.id().unwrap()
+    }
+
+    /// The launcher, as the host numbers it.
+    pub(crate) fn launcher(&self) -> u32 {
+        child_of(self.child.id().unwrap()).expect("the launcher runs")
+    }
+
+    /// Its QEMU, as the host numbers it.
+    pub(crate) fn qemu(&self) -> u32 {
+        children_of(self.launcher())
+            .into_iter()
+            .find(|pid| {
+                std::fs::read_to_string(format!("/proc/{pid}/comm"))
+                    .is_ok_and(|name| name.starts_with("qemu-"))
+            })
+            .expect("QEMU runs")
+    }
+
+    /// Puts the guest's disk where the handler would have mounted a container disk.
+    pub(crate) fn container_disk(&self, index: usize) {
+        self.place(&guest().disk, &self.share().join(format!("container-disks/disk_{index}.img")));
+    }
+
+    /// Puts the guest's kernel where the handler would have mounted it.
+    pub(crate) fn kernel_boot(&self) {
+        for (file, name) in [(&guest().kernel, "vmlinuz"), (&guest().initrd, "initrd")] {
+            self.place(file, &self.share().join("container-disks/kernel-boot").join(name));
+        }
+    }
+
+    fn place(&self, file: &Path, at: &Path) {
+        std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+        std::fs::copy(file, at).unwrap();
+        std::fs::set_permissions(at, PermissionsExt::from_mode(0o444)).unwrap();
+    }
+
+    /// A file of the launcher's user.
+    pub(crate) fn write(&self, path: &Path, content: &[u8]) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+        for own in path.ancestors().take_while(|own| own.starts_with(&self.folder) && **own != self.folder) {
+            chown(own, Some(USER), Some(USER)).unwrap();
+        }
+    }
+
+    fn commands(&self) -> CmdClient<Channel> {
+        self.commands.clone().unwrap()
+    }
+
+    fn request(&self, vmi: &Value) -> VmiRequest {
+        let vmi_json = serde_json::to_vec(vmi).unwrap();
+        VmiRequest { vmi: Some(cmd::Vmi { vmi_json }), options: Some(self.options.clone()) }
+    }
+
+    /// Asks for the machine.
+    pub(crate) async fn sync(&self, vmi: &Value) -> Result<(), String> {
+        told(self.commands().sync_virtual_machine(self.request(vmi)).await)
+    }
+
+    /// Asks for the machine and waits for its login prompt.
+    pub(crate) async fn boot(&self, vmi: &Value) -> Console {
+        if let Err(error) = self.sync(vmi).await {
+            panic!("{error}\n{}", self.log());
+        }
+        let mut console = self.console().await;
+        if let Err(error) = console.login("root", "root").await {
+            panic!("{error}\n{}", self.log());
+        }
+        console
+    }
+
+    /// The serial console.
+    pub(crate) async fn console(&self) -> Console {
+        let socket = self.private().join(UID).join("virt-serial0");
+        Console::connect(&socket).await.unwrap().patient(PATIENCE)
+    }
+
+    /// Calls a command that takes no more than the VMI.
+    pub(crate) async fn call<F, Fut>(&self, command: F) -> Result<(), String>
+    where
+        F: FnOnce(CmdClient<Channel>, VmiRequest) -> Fut,
+        Fut: Future<Output = Result<tonic::Response<cmd::Response>, tonic::Status>>,
+    {
+        told(command(self.commands(), self.request(&vmi(json!({})))).await)
+    }
+
+    /// The commands themselves.
+    pub(crate) fn client(&self) -> CmdClient<Channel> {
+        self.commands()
+    }
+
+    /// What the launcher says of its domain.
+    pub(crate) async fn domain(&self) -> Option<DomainReport> {
+        let answer = self.commands().get_domain(EmptyRequest {}).await.unwrap().into_inner();
+        assert!(answer.response.unwrap().success);
+        (!answer.domain.is_empty()).then(|| serde_json::from_str(&answer.domain).unwrap())
+    }
+
+    /// Waits until the handler heard of a state.
+    pub(crate) async fn wait_for(&self, state: State) -> DomainReport {
+        let heard = &self.handler.as_ref().expect("a handler listens").heard;
+        heard.wait(&format!("{state:?}"), |report| report.status.status == state).await
+    }
+
+    /// Sends a signal to the launcher.
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        send_signal(self.launcher(), signal);
+    }
+
+    /// Waits for the launcher's end and returns its exit code.
+    pub(crate) async fn exit_code(&mut self) -> i32 {
+        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
+        let status = ended.expect("the launcher ends").unwrap();
+        status.code().unwrap_or(-1)
+    }
+
+    /// What the launcher logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Pod {
+    fn drop(&mut self) {
+        // Killing the first process of a PID namespace ends all of them.
+        if let Some(launcher) = self.child.id().and_then(child_of) {
+            send_signal(launcher, rustix::process::Signal::KILL);
+        }
+        if std::thread::panicking() {
+            eprintln!("the launcher's log:\n{}", self.log());
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A VMI with the guest's container disk, changed by a merge patch.
+pub(crate) fn vmi(patch: Value) -> Value {
+    let mut vmi = json!({
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "VirtualMachineInstance",
+        "metadata": { "name": "web", "namespace": "default", "uid": UID },
+        "spec": {
+            "terminationGracePeriodSeconds": 30,
+            "domain": {
+                "cpu": { "cores": 1 },
+                "memory": { "guest": "192Mi" },
+                "devices": {
+                    "disks": [{ "name": "root", "disk": { "bus": "virtio" } }],
+                },
+            },
+            "volumes": [{ "name": "root", "containerDisk": { "image": "guest" } }],
+        },
+        "status": {},
+    });
+    json_patch::merge(&mut vmi, &patch);
+    vmi
+}
+
+/// The guest that most tests boot.
+pub(crate) fn guest() -> &'static Artifacts {
+    static GUEST: OnceLock<Artifacts> = OnceLock::new();
+    GUEST.get_or_init(|| test_guest::artifacts(Flavour::Cloud).unwrap())
+}
+
+pub(crate) fn told(answer: Result<tonic::Response<cmd::Response>, tonic::Status>) -> Result<(), String> {
+    let answer = answer.map_err(|status| format!("the call failed: {status}"))?.into_inner();
+    if answer.success { Ok(()) } else { Err(answer.message) }
+}
+
+pub(crate) fn send_signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+    let _ = rustix::process::kill_process(pid, signal);
+}
+
+fn new_folder() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("kubevirt-pod-{}-{number}", std::process::id()));
+    for name in ["", "share", "share/sockets", "share/container-disks", "private", "ephemeral"] {
+        let folder = folder.join(name);
+        std::fs::create_dir(&folder).unwrap();
+        chown(&folder, Some(USER), Some(USER)).unwrap();
+    }
+    folder
+}
+
+/// The program, where an unprivileged user can read it.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let folder = std::env::temp_dir().join(format!("kubevirt-bin-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let program = folder.join("virt-launcher");
+        std::fs::copy(env!("CARGO_BIN_EXE_kubevirt"), &program).unwrap();
+        program
+    })
+}
+
+/// A process that keeps a network namespace.
+fn sleeper() -> Child {
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--kill-child", "sleep", "infinity"]);
+    command.kill_on_drop(true).spawn().unwrap()
+}
+
+/// Runs the launcher as a container runtime would: without privileges, as the first of its PID namespace.
+fn launch(folder: &Path, network: u32, flags: &[&str]) -> Child {
+    let log = std::fs::File::create(folder.join("log")).unwrap();
+    let mut command = Command::new("nsenter");
+    command
+        .arg(format!("--net=/proc/{network}/ns/net"))
+        .args(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "setpriv"])
+        .args(["--reuid", "107", "--regid", "107", "--clear-groups", "--no-new-privs"])
+        .args(["--bounding-set=-all,+net_bind_service", "--inh-caps=-all,+net_bind_service"])
+        .arg("--ambient-caps=-all,+net_bind_service")
+        .arg(program())
+        .args(["--name", "web", "--namespace", "default", "--uid", UID, "--qemu-timeout", "5m"])
+        .args(["--grace-period-seconds", "30", "--hook-sidecars", "0", "--use-emulation"])
+        .args(["--ovmf-path", "/usr/share/OVMF"]);
+    for (flag, name) in [
+        ("--kubevirt-share-dir", "share"),
+        ("--private-dir", "private"),
+        ("--ephemeral-disk-dir", "ephemeral"),
+        ("--container-disk-dir", "share/container-disks"),
+        ("--hotplug-disk-dir", "share/hotplug-disks"),
+    ] {
+        command.arg(flag).arg(folder.join(name));
+    }
+    command.args(flags).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+    command.kill_on_drop(true).spawn().unwrap()
+}
+
+fn children_of(pid: u32) -> Vec<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+fn child_of(pid: u32) -> Option<u32> {
+    children_of(pid).first().copied()
+}

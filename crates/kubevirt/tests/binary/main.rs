@@ -1,0 +1,9 @@
+//! The binary as users, pipelines and pods call it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod admit;
+mod launcher;
+
+/// The binary under test.
+const BINARY: &str = env!("CARGO_BIN_EXE_kubevirt");

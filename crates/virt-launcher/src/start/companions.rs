@@ -1,0 +1,68 @@
+//! Programs that run beside QEMU: the emulator of a TPM, and user-mode networking.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use kubevirt_domain::Domain;
+use kubevirt_domain::domain::network::NetBackend;
+use kubevirt_domain::swtpm::{Swtpm, SwtpmFacts};
+use tokio::process::{Child, Command};
+
+use super::Way;
+use crate::error::CommandError;
+
+/// Starts what a machine needs beside QEMU. They end when they are dropped, or when QEMU does.
+pub(super) async fn start(domain: &Domain, way: Way) -> Result<Vec<Child>, CommandError> {
+    let mut companions = Vec::new();
+    let incoming = way == Way::Incoming;
+    if let Some(swtpm) = Swtpm::of(domain, SwtpmFacts { incoming, releases_lock: true }) {
+        companions.push(tpm(&swtpm).await?);
+    }
+    for interface in &domain.interfaces {
+        if let NetBackend::VhostUser { socket } = &interface.backend {
+            companions.push(spawn("passt", passt(socket))?);
+        }
+    }
+    Ok(companions)
+}
+
+/// Arguments of passt for a card that shares the guest's memory with it: all ports of the pod lead to the guest.
+fn passt(socket: &str) -> Vec<String> {
+    let fixed = ["--foreground", "--one-off", "--vhost-user", "--tcp-ports", "all", "--udp-ports", "all"];
+    let fixed = fixed.into_iter().map(str::to_owned);
+    fixed.chain(["--socket".to_owned(), socket.to_owned()]).collect()
+}
+
+async fn tpm(swtpm: &Swtpm) -> Result<Child, CommandError> {
+    let state = Path::new(&swtpm.state);
+    let what = || CommandError::io(format!("cannot make {}", state.display()));
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(what())?;
+    let empty = state.read_dir().map_err(what())?.next().is_none();
+    if let Some(setup) = swtpm.setup.as_ref().filter(|_| empty) {
+        let done = Command::new("swtpm_setup").args(setup).output().await;
+        match done {
+            Ok(done) if done.status.success() => {}
+            // A TPM without certificates is still a TPM; one is made at the first start.
+            Ok(done) => {
+                let words = String::from_utf8_lossy(&done.stdout);
+                tracing::warn!(%words, "the TPM gets no certificates");
+            }
+            Err(error) => tracing::warn!(%error, "the TPM gets no certificates"),
+        }
+    }
+    spawn("swtpm", &swtpm.arguments)
+}
+
+fn spawn(program: &str, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Child, CommandError> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+    command.spawn().map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => {
+            CommandError::Unsupported(format!("the launcher's image has no program {program}"))
+        }
+        _ => CommandError::io(format!("cannot start {program}"))(source),
+    })
+}

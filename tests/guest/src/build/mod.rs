@@ -1,0 +1,79 @@
+//! Building a guest: packages to files, files to an initial memory disk, that to a disk that boots.
+
+mod cpio;
+mod disk;
+mod modules;
+mod packages;
+mod system;
+
+use std::fs;
+use std::path::Path;
+use std::str::FromStr;
+
+use anyhow::{Context, Result, bail};
+
+include!(concat!(env!("OUT_DIR"), "/files.rs"));
+
+/// What the disk's boot loader gives to the kernel; a good choice for any other way to boot, too.
+/// The self-tests of the kernel's ciphers are half of its start without hardware support.
+pub const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 memhp_default_state=online cryptomgr.notests";
+
+/// Which kernel a guest has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// Debian's kernel for clouds: small, fast, and with drivers for virtio only.
+    Cloud,
+    /// Debian's usual kernel: also with AHCI, USB, e1000, graphics, sound and watchdogs.
+    Full,
+}
+
+impl Flavour {
+    fn package(self) -> &'static str {
+        match self {
+            Self::Cloud => "linux-image-cloud-amd64",
+            Self::Full => "linux-image-amd64",
+        }
+    }
+}
+
+impl std::fmt::Display for Flavour {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Cloud => "cloud",
+            Self::Full => "full",
+        })
+    }
+}
+
+impl FromStr for Flavour {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "cloud" => Ok(Self::Cloud),
+            "full" => Ok(Self::Full),
+            _ => bail!("no such flavour: {text}"),
+        }
+    }
+}
+
+/// Changes with everything in this library that makes a guest what it is.
+pub(crate) fn fingerprint() -> u64 {
+    FINGERPRINT
+}
+
+/// Builds into `output`, with `work` for files on the way. The result depends on nothing but the packages.
+pub(crate) fn build(flavour: Flavour, work: &Path, output: &Path) -> Result<()> {
+    let root = work.join("packages");
+    let versions = packages::unpack(flavour.package(), work, &root)?;
+    let kernel = modules::Kernel::find(&root)?;
+    let initrd = system::initrd(flavour, &root, &kernel)?;
+    let image = fs::read(&kernel.image).context("read the kernel")?;
+    let disk = disk::image(&root, work, &image, &initrd)?;
+    for (name, content) in
+        [("vmlinuz", &image), ("initrd", &initrd), ("disk.img", &disk), ("packages", &versions.into_bytes())]
+    {
+        fs::write(output.join(name), content).with_context(|| format!("write {name}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Guests that are built once and kept.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::build::{self, Flavour};
+
+/// The files of a guest, in a cache: to be read only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifacts {
+    /// The kernel.
+    pub kernel: PathBuf,
+    /// The initial memory disk, which holds the whole system.
+    pub initrd: PathBuf,
+    /// A raw disk that boots both with BIOS and with UEFI, with a partition for data.
+    pub disk: PathBuf,
+}
+
+/// The files of a guest of this flavour, built now if they are not in the cache yet.
+pub fn artifacts(flavour: Flavour) -> Result<Artifacts> {
+    let folder = cache_folder()?;
+    fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
+    let place = folder.join(format!("{flavour}-{:016x}", build::fingerprint()));
+    let found = Artifacts {
+        kernel: place.join("vmlinuz"),
+        initrd: place.join("initrd"),
+        disk: place.join("disk.img"),
+    };
+    if place.is_dir() {
+        return Ok(found);
+    }
+    let lock = folder.join(format!("{flavour}.lock"));
+    let lock = File::create(&lock).with_context(|| format!("open {}", lock.display()))?;
+    lock.lock().context("wait for another build of the guest")?;
+    if !place.is_dir() {
+        build_at(flavour, &folder, &place)?;
+    }
+    Ok(found)
+}
+
+/// Builds aside, so that whatever is at its place is whole.
+fn build_at(flavour: Flavour, folder: &Path, place: &Path) -> Result<()> {
+    let aside = folder.join(format!("{flavour}.new"));
+    let work = folder.join(format!("{flavour}.work"));
+    for path in [&aside, &work] {
+        let _ = fs::remove_dir_all(path);
+        fs::create_dir_all(path).with_context(|| format!("make {}", path.display()))?;
+    }
+    let built = build::build(flavour, &work, &aside);
+    let _ = fs::remove_dir_all(&work);
+    built.with_context(|| format!("build the test guest ({flavour})"))?;
+    fs::rename(&aside, place).with_context(|| format!("name {}", place.display()))
+}
+
+fn cache_folder() -> Result<PathBuf> {
+    if let Some(cache) = std::env::var_os("KUBEVIRT_RS_CACHE") {
+        return Ok(PathBuf::from(cache).join("guest"));
+    }
+    let home = std::env::var_os("HOME").context("neither KUBEVIRT_RS_CACHE nor HOME is set")?;
+    Ok(PathBuf::from(home).join(".cache/kubevirt-rs/guest"))
+}
