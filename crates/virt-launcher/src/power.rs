@@ -45,10 +45,14 @@ impl Launcher {
     /// Lets the guest's CPUs run again.
     pub async fn unpause(&self) -> Result<(), CommandError> {
         let running = self.running()?;
-        if self.state().0 == State::Paused {
-            self.resume(&running).await?;
+        match self.state() {
+            // Parts of its memory are on either side: it would not be the same guest.
+            (State::Paused, Reason::PostcopyFailed) => Err(CommandError::CannotMigrate(
+                "the guest's memory can no longer follow it; restart the virtual machine".into(),
+            )),
+            (State::Paused, _) => self.resume(&running).await,
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Lets the guest run, and says so.

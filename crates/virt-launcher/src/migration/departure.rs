@@ -66,6 +66,7 @@ impl Launcher {
             uid,
             cancel,
             mode: Mode::PreCopy,
+            moving: false,
             away: false,
             limits: Limits::default(),
             pace: Pace::new(Instant::now()),

@@ -1,7 +1,7 @@
-//! The machine goes: what is moved in which order, and what ends it.
+//! The machine goes: what is done in which order, and undone if it fails.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kubevirt_api::names::annotations::TEST_FORCE_MIGRATION_FAILURE;
 use kubevirt_api::vmi::VirtualMachineInstance;
@@ -9,21 +9,19 @@ use kubevirt_domain::Domain;
 use kubevirt_domain::change::{self, Step as ChangeStep};
 use kubevirt_domain::qemu::names;
 use kubevirt_launcher_rpc::migration::{MigrationOptions, Stream};
-use kubevirt_launcher_rpc::report::MigrationProgress;
 use kubevirt_launcher_rpc::target::{CopiedDisk, ReceiveRequest};
 use kubevirt_qemu::machine::{BlockNode, UnplugError};
-use kubevirt_qemu::migration::{Channel, Migration, MigrationStatus, Progress, Settings};
+use kubevirt_qemu::migration::{MigrationStatus, Progress};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
-use super::link::{Link, LinkError};
+use super::link::Link;
 use super::mirror::Mirrors;
-use super::pace::{Limits, Mode, Pace, Step, next_step};
+use super::pace::{Limits, Mode, Pace};
 use super::{socket_key, terms, volumes};
 use crate::launcher::Launcher;
 use crate::running::Running;
 
-/// How often progress is asked for.
-const BEAT: Duration = Duration::from_secs(1);
 /// How long the guest may take to let a device go.
 const UNPLUG: Duration = Duration::from_secs(30);
 /// How long QEMU may take to give up before its connections are cut.
@@ -54,7 +52,7 @@ impl Failure {
 }
 
 /// Something failed, and the machine is still here.
-fn stays(error: impl ToString) -> Failure {
+pub(super) fn stays(error: impl ToString) -> Failure {
     Failure::Stays(error.to_string())
 }
 
@@ -67,6 +65,8 @@ pub(super) struct Trip {
     pub(super) uid: String,
     pub(super) cancel: watch::Receiver<bool>,
     pub(super) mode: Mode,
+    /// QEMU was told to move the guest's memory.
+    pub(super) moving: bool,
     /// The guest may run on the target.
     pub(super) away: bool,
     pub(super) limits: Limits,
@@ -78,23 +78,58 @@ pub(super) struct Trip {
 impl Trip {
     /// Makes the trip, and draws the conclusions.
     pub(super) async fn make(mut self) {
-        match self.go().await {
-            Ok(progress) => self.launcher.has_left(&self.running, &progress).await,
-            Err(failure) => {
-                let failure = match failure {
-                    failure if !self.away => failure,
-                    failure => Failure::Unknown(failure.to_string()),
-                };
-                if let (true, Some(target)) = (failure.is_here(), &mut self.target)
-                    && let Err(error) = target.abandon().await
-                {
-                    tracing::warn!(%error, "the target cannot be told that the machine stays");
-                }
-                if let Some(mirrors) = &mut self.mirrors {
-                    mirrors.give_up().await;
-                }
-                self.launcher.has_stayed(&self.running, &failure).await;
-            }
+        let failure = match self.go().await {
+            Ok(progress) => return self.launcher.has_left(&self.running, &progress).await,
+            Err(failure) if self.may_be_away().await => Failure::Unknown(failure.to_string()),
+            Err(failure) => failure,
+        };
+        if failure.is_here() {
+            self.turn_back().await;
+        }
+        self.launcher.has_stayed(&self.running, &failure).await;
+    }
+
+    /// Whether QEMU may have let go of the guest before all of it was on the target. It cannot take it back.
+    async fn may_be_away(&self) -> bool {
+        if self.away || self.mode != Mode::PostCopy {
+            return self.away;
+        }
+        match self.running.machine.migration_progress().await {
+            Ok(progress) => !matches!(
+                progress.status,
+                MigrationStatus::Active | MigrationStatus::Failed | MigrationStatus::Cancelled
+            ),
+            Err(error) => !error.is_gone(),
+        }
+    }
+
+    /// Undoes what was begun, as far as it goes: nothing moves any more and the target has nothing.
+    async fn turn_back(&mut self) {
+        if self.moving {
+            self.stop_moving().await;
+        }
+        if let Some(target) = &mut self.target
+            && let Err(error) = target.abandon().await
+        {
+            tracing::warn!(%error, "the target cannot be told that the machine stays");
+        }
+        if let Some(mirrors) = &mut self.mirrors {
+            mirrors.give_up().await;
+        }
+    }
+
+    /// Has QEMU give up what it moves. It may have given up already, or be done: nobody was handed anything.
+    async fn stop_moving(&self) {
+        let migration = self.running.machine.migration();
+        if migration.cancel().await.is_err() {
+            return;
+        }
+        if timeout(GIVE_UP, migration.finish()).await.is_err() {
+            tracing::warn!("QEMU does not give up by itself, its connections are cut");
+            let migration = self.running.machine.migration();
+            let cut = migration.cut().await;
+            let ended = timeout(GIVE_UP, migration.finish()).await;
+            tracing::info!(?cut, ?ended, "the connections were cut");
         }
     }
 
@@ -158,7 +193,8 @@ impl Trip {
         names.iter().map(size).collect()
     }
 
-    fn socket(&self, stream: Stream) -> std::path::PathBuf {
+    /// Where a stream to the target begins.
+    pub(super) fn socket(&self, stream: Stream) -> std::path::PathBuf {
         let key = self.vmi.metadata.uid.as_deref().unwrap_or_else(|| socket_key(&self.vmi));
         stream.socket(&self.launcher.arguments.kubevirt_share_dir, key)
     }
@@ -175,144 +211,6 @@ impl Trip {
         let target = self.target.insert(link.map_err(stays)?);
         unless_cancelled(&mut self.cancel, target.receive(request)).await?.map_err(stays)
     }
-
-    async fn copy_disks(
-        &mut self,
-        mirrors: &mut Mirrors,
-        domain: &Domain,
-        disks: &[CopiedDisk],
-    ) -> Result<(), Failure> {
-        let socket = self.socket(Stream::Disks);
-        let speed = terms::bandwidth(&self.options).map_err(stays)?;
-        for disk in disks {
-            mirrors.add(disk, domain, &socket, speed).await.map_err(stays)?;
-        }
-        loop {
-            let news = unless_cancelled(&mut self.cancel, mirrors.next(BEAT)).await?.map_err(stays)?;
-            if news.ready {
-                return Ok(());
-            }
-            match self.observe(news.progress) {
-                Step::Continue => {}
-                // Only memory can follow a guest that runs elsewhere.
-                Step::Pause | Step::Postcopy => self.pause().await?,
-                Step::Abort(reason) => return Err(Failure::GaveUp(reason)),
-            }
-        }
-    }
-
-    async fn copy_memory(&mut self, settings: &Settings) -> Result<Progress, Failure> {
-        let channel = Channel::Unix(self.socket(Stream::Memory));
-        let mut migration = self.running.machine.migrate(&channel, settings).await.map_err(stays)?;
-        let mut given_up: Option<(Failure, Instant)> = None;
-        loop {
-            let progress = tokio::select! {
-                progress = migration.next(BEAT) => progress.map_err(stays)?,
-                () = asked(&mut self.cancel), if given_up.is_none() => {
-                    migration.cancel().await.map_err(stays)?;
-                    given_up = Some((Failure::Cancelled, Instant::now()));
-                    continue;
-                }
-            };
-            let Some(progress) = progress else { return Err(stays("QEMU does not tell how it ended")) };
-            match self.follow(&mut migration, &progress, given_up.is_some()).await? {
-                Step::Abort(reason) => {
-                    migration.cancel().await.map_err(stays)?;
-                    given_up = Some((Failure::GaveUp(reason), Instant::now()));
-                }
-                Step::Postcopy => {
-                    self.enter(Mode::PostCopy);
-                    migration.start_postcopy().await.map_err(stays)?;
-                }
-                Step::Pause => self.pause().await?,
-                Step::Continue => {}
-            }
-            match (&progress.status, given_up.take()) {
-                (MigrationStatus::Completed, None) => return Ok(progress),
-                (MigrationStatus::Completed | MigrationStatus::Failed | MigrationStatus::Cancelled, why) => {
-                    let words = progress.error_desc.as_deref().unwrap_or("QEMU gives no reason");
-                    let failed = || stays(format_args!("moving the guest's memory failed: {words}"));
-                    return Err(why.map_or_else(failed, |(why, _)| why));
-                }
-                (_, Some((why, since))) => {
-                    if since.elapsed() > GIVE_UP {
-                        tracing::warn!("QEMU does not give up by itself, its connections are cut");
-                        migration.cut().await.map_err(stays)?;
-                    }
-                    given_up = Some((why, since));
-                }
-                (_, None) => {}
-            }
-        }
-    }
-
-    /// Does what the phase of the migration asks for, and says what patience asks for.
-    async fn follow(
-        &mut self,
-        migration: &mut Migration,
-        progress: &Progress,
-        given_up: bool,
-    ) -> Result<Step, Failure> {
-        let ram = progress.ram.as_ref().map(|ram| MigrationProgress {
-            transferred: ram.transferred,
-            remaining: ram.remaining,
-            total: ram.total,
-        });
-        let step = ram.map_or(Step::Continue, |ram| self.observe(ram));
-        match progress.status {
-            _ if given_up => {}
-            MigrationStatus::PreSwitchover => {
-                if let Some(mirrors) = &mut self.mirrors {
-                    mirrors.detach().await.map_err(stays)?;
-                }
-                migration.switch_over().await.map_err(stays)?;
-            }
-            MigrationStatus::PostcopyActive if !self.away => {
-                self.enter(Mode::PostCopy);
-                self.away = true;
-                self.hand_over().await?;
-            }
-            MigrationStatus::PostcopyPaused => {
-                return Err(stays("the connection broke while the guest's memory followed it"));
-            }
-            MigrationStatus::Completed if !self.away => self.hand_over().await?,
-            MigrationStatus::Active => return Ok(step),
-            _ => {}
-        }
-        Ok(Step::Continue)
-    }
-
-    /// From here on the machine belongs to the target.
-    async fn hand_over(&mut self) -> Result<(), Failure> {
-        let Some(target) = &mut self.target else { return Err(stays("there is no target")) };
-        target.confirm().await.map_err(stays)?;
-        if *self.cancel.borrow() && !self.away {
-            return Err(Failure::Cancelled);
-        }
-        let (run, reason) = self.launcher.fate();
-        let reason = serde_json::to_string(&reason).unwrap_or_default();
-        match target.take_over(run, &reason).await {
-            Err(error @ LinkError::Silent(_)) => Err(Failure::Unknown(error.to_string())),
-            outcome => outcome.map_err(stays),
-        }
-    }
-
-    fn observe(&mut self, progress: MigrationProgress) -> Step {
-        self.launcher.change_migration(|report| report.progress = Some(progress));
-        let (age, stuck) = self.pace.observe(Instant::now(), progress.remaining);
-        next_step(&self.limits, self.mode, age, stuck)
-    }
-
-    fn enter(&mut self, mode: Mode) {
-        tracing::info!(mode = mode.as_str(), "the migration changes its mode");
-        self.mode = mode;
-        self.launcher.change_migration(|report| report.mode = mode.as_str().to_owned());
-    }
-
-    async fn pause(&mut self) -> Result<(), Failure> {
-        self.enter(Mode::Paused);
-        self.running.machine.pause().await.map_err(stays)
-    }
 }
 
 /// Bytes of memory that may have to move.
@@ -327,7 +225,8 @@ async fn asked(cancel: &mut watch::Receiver<bool>) {
     }
 }
 
-async fn unless_cancelled<T>(
+/// Does it, unless somebody wants the migration cancelled.
+pub(super) async fn unless_cancelled<T>(
     cancel: &mut watch::Receiver<bool>,
     work: impl Future<Output = T>,
 ) -> Result<T, Failure> {

@@ -76,7 +76,14 @@ impl Link {
     /// Tells the target that the machine stays.
     pub(super) async fn abandon(&mut self) -> Result<(), LinkError> {
         let request = MigrationRef { migration: self.migration.clone() };
-        done(timeout(ANSWER, self.client.abandon(request)).await)
+        match done(timeout(ANSWER, self.client.abandon(request.clone())).await) {
+            Err(LinkError::Silent(_)) => {
+                // That connection may be why the machine stays.
+                self.reconnect(Instant::now()).await?;
+                done(timeout(ANSWER, self.client.abandon(request)).await)
+            }
+            outcome => outcome,
+        }
     }
 
     async fn reconnect(&mut self, until: Instant) -> Result<(), ConnectError> {

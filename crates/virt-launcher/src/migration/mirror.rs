@@ -107,10 +107,12 @@ impl Mirrors {
         for job in &self.jobs {
             job.detach().await?;
         }
-        for job in self.jobs.drain(..) {
+        while let Some(job) = self.jobs.pop() {
             let copy = job.id().to_owned();
-            job.finish().await?;
-            self.machine.remove_block(&copy).await?;
+            let ended = job.finish().await;
+            let removed = self.machine.remove_block(&copy).await;
+            ended?;
+            removed?;
         }
         Ok(())
     }

@@ -7,13 +7,16 @@
 
 mod admit;
 mod arrival;
+mod carry;
 mod departure;
 mod finish;
 mod leave;
 mod link;
 mod mirror;
 mod pace;
+mod receive;
 mod service;
+mod take_over;
 mod terms;
 mod volumes;
 

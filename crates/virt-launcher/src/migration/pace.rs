@@ -92,6 +92,11 @@ impl Pace {
             self.moved = now;
         }
         self.remaining = Some(remaining);
+        self.at(now)
+    }
+
+    /// The age and the time since the last progress.
+    pub(super) fn at(&self, now: Instant) -> (Duration, Duration) {
         (now.saturating_duration_since(self.began), now.saturating_duration_since(self.moved))
     }
 }

@@ -7,3 +7,4 @@ mod handler;
 mod initramfs;
 mod migration;
 mod node;
+mod proxy;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::handler::PATIENCE;
-use crate::node::{Folder, Pod, accepted, guest, idle, moving, refused, request, shell};
+use crate::node::{Folder, Pod, accepted, guest, idle, idle_on_shared_disk, moving, refused, request, shell};
 
 /// One pair of machines at a time, not to crowd the host.
 static ONE: Mutex<()> = Mutex::const_new(());
@@ -117,14 +117,20 @@ echo started
 
 #[tokio::test]
 async fn a_writing_guest_moves_with_its_disk_and_loses_nothing() {
-    let vmi = guest(&[("scratch", json!({ "emptyDisk": { "capacity": "64Mi" } }))]);
+    let vmi = guest(&[
+        ("scratch", json!({ "emptyDisk": { "capacity": "64Mi" } })),
+        ("layered", json!({ "ephemeral": { "persistentVolumeClaim": { "claimName": "claim" } } })),
+    ]);
     let put = |pod: &Pod| {
         pod.put_kernel();
         pod.put_disk("scratch");
+        pod.put_layers("layered");
     };
     let mut pair = Pair::new(&vmi, put).await;
     let agent = pair.source.agent().await;
     assert_eq!(shell(&agent, "mount | grep -c /data").await, "1");
+    shell(&agent, "dd if=/dev/urandom of=/dev/vdb bs=64k seek=10 count=20; sync").await;
+    let layered = shell(&agent, "md5sum /dev/vdb").await;
     assert_eq!(shell(&agent, WRITER).await, "started");
 
     let vmi = moving(&vmi, "one");
@@ -150,6 +156,8 @@ async fn a_writing_guest_moves_with_its_disk_and_loses_nothing() {
         "sync; echo 3 > /proc/sys/vm/drop_caches; cd /data; for sum in sum*; do md5sum -c $sum; done",
     )
     .await;
+
+    assert_eq!(shell(&here, "md5sum /dev/vdb").await, layered);
 
     // Each line of the console is either here or there, and none is missing.
     let all = pair.source.console() + &pair.target.console();
@@ -300,6 +308,37 @@ async fn whatever_befalls_the_target_the_machine_runs_on() {
     assert!(!pair.target.succeeded().await);
     accepted(pair.source.client.kill_virtual_machine(request(&vmi)).await);
     assert!(pair.source.succeeded().await);
+}
+
+#[tokio::test]
+async fn a_target_that_falls_silent_gets_nothing() {
+    let vmi = idle_on_shared_disk();
+    let mut pair = Pair::new(&vmi, |pod| pod.put_shared_disk("shared")).await;
+    let vmi = moving(&vmi, "one");
+    pair.target.prepare(&vmi).await;
+    // It has started its QEMU, and then nobody hears that the memory is there.
+    pair.source.connect_badly_to(&pair.target, 2, false);
+    pair.source.migrate(&vmi, &MigrationOptions::default()).await;
+    let told = pair.stayed("one").await;
+    assert!(told.failure_reason.contains("does not answer"), "{told:?}");
+    let ran = |report: &DomainReport| report.status.status == State::Running;
+    assert!(!pair.target.ear.reports().iter().any(ran));
+    accepted(pair.source.client.kill_virtual_machine(request(&vmi)).await);
+    assert!(pair.source.succeeded().await);
+}
+
+#[tokio::test]
+async fn a_hand_over_whose_answer_is_lost_happens_once() {
+    let vmi = idle_on_shared_disk();
+    let mut pair = Pair::new(&vmi, |pod| pod.put_shared_disk("shared")).await;
+    let vmi = moving(&vmi, "one");
+    pair.target.prepare(&vmi).await;
+    pair.source.connect_badly_to(&pair.target, 3, true);
+    pair.source.migrate(&vmi, &MigrationOptions::default()).await;
+    pair.moved("one").await;
+    pair.target.ear.hear("the machine runs", is(State::Running, Reason::Unknown)).await;
+    accepted(pair.target.client.kill_virtual_machine(request(&vmi)).await);
+    assert!(pair.source.succeeded().await && pair.target.succeeded().await);
 }
 
 #[tokio::test]

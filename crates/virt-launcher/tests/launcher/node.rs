@@ -20,6 +20,7 @@ use tonic::transport::Channel;
 
 use crate::handler::{Ear, PATIENCE};
 use crate::initramfs;
+use crate::proxy::hang_up_at_answer;
 
 /// UID of the machine.
 pub(crate) const UID: &str = "ad002f99-0cb6-4989-8b96-908c2c933bf7";
@@ -98,6 +99,30 @@ impl Pod {
         assert!(image.status().unwrap().success());
     }
 
+    /// Makes a claim full of a byte, and the layer over it that takes the guest's writes.
+    pub(crate) fn put_layers(&self, name: &str) {
+        let (claim, layer) = (self.folder.join("private/vmi-disks"), self.folder.join("ephemeral/disk-data"));
+        for folder in [&claim, &layer] {
+            std::fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        let (claim, layer) = (claim.join(name).join("disk.img"), layer.join(name).join("disk.qcow2"));
+        std::fs::write(&claim, vec![7; 8 << 20]).unwrap();
+        let mut image = std::process::Command::new("qemu-img");
+        image.args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b"]).arg(claim).arg(layer);
+        assert!(image.status().unwrap().success());
+    }
+
+    /// Puts a disk in place that all pods of the test share.
+    pub(crate) fn put_shared_disk(&self, name: &str) {
+        let shared = self.folder.with_file_name("shared.img");
+        if !shared.exists() {
+            std::fs::write(&shared, vec![0; 1 << 20]).unwrap();
+        }
+        let place = self.folder.join("private/vmi-disks").join(name);
+        std::fs::create_dir_all(&place).unwrap();
+        std::os::unix::fs::symlink(shared, place.join("disk.img")).unwrap();
+    }
+
     /// Lets this pod reach another, as the handlers of their nodes would.
     pub(crate) fn connect_to(&self, target: &Self) {
         let folder = self.folder.join("share").join(SOCKETS);
@@ -107,6 +132,14 @@ impl Pod {
             let socket = |pod: &Self| stream.socket(&pod.folder.join("share"), UID);
             std::os::unix::fs::symlink(socket(target), socket(self)).unwrap();
         }
+    }
+
+    /// The same, but the connection of the launchers fails instead of an answer of the target.
+    pub(crate) fn connect_badly_to(&self, target: &Self, answer: u32, recovers: bool) {
+        self.connect_to(target);
+        let socket = |pod: &Self| Stream::Control.socket(&pod.folder.join("share"), UID);
+        std::fs::remove_file(socket(self)).unwrap();
+        hang_up_at_answer(socket(self), socket(target), answer, recovers);
     }
 
     /// Starts the machine.
@@ -216,6 +249,15 @@ pub(crate) fn idle() -> Value {
     vmi(json!({
         "domain": { "memory": { "guest": "64Mi" }, "devices": { "autoattachPodInterface": false } },
     }))
+}
+
+/// The same with a disk that is not copied.
+pub(crate) fn idle_on_shared_disk() -> Value {
+    let mut vmi = idle();
+    let source = json!({ "path": "/somewhere/disk.img", "type": "Disk", "shared": true });
+    vmi["spec"]["domain"]["devices"]["disks"] = json!([{ "name": "shared", "disk": { "bus": "virtio" } }]);
+    vmi["spec"]["volumes"] = json!([{ "name": "shared", "hostDisk": source }]);
+    vmi
 }
 
 /// A machine with the small guest.
