@@ -97,26 +97,35 @@ async fn a_launcher_leaves_even_if_nobody_listens() {
 
 #[tokio::test]
 async fn a_full_disk_pauses_the_guest_until_there_is_room() {
-    let set_up = "mkdir -p private/vmi-disks/data && mount -t tmpfs -o size=6m,mode=777 none private/vmi-disks/data";
+    let set_up =
+        "mkdir -p private/vmi-disks/data && mount -t tmpfs -o size=6m,mode=777 none private/vmi-disks/data";
     let pod = Pod::with(Settings { set_up, ..Settings::default() }).await;
     pod.container_disk(0);
     let inside = format!("/proc/{}/root{}", pod.launcher(), pod.private().join("vmi-disks/data").display());
     let image = std::fs::File::create(format!("{inside}/disk.img")).unwrap();
     image.set_len(32 << 20).unwrap();
     std::os::unix::fs::fchown(&image, Some(107), Some(107)).unwrap();
-    let mut console = pod.boot(&vmi(json!({"spec": {
-        "domain": {"devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}},
-            {"name": "data", "disk": {"bus": "virtio"}, "serial": "data"}]}},
-        "volumes": [{"name": "root", "containerDisk": {"image": "guest"}},
-            {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
-    }}))).await;
-    console.send_line("dd if=/dev/zero of=/dev/vdb bs=1M count=16 && sync && echo all''written").await.unwrap();
+    let mut console = pod
+        .boot(&vmi(json!({"spec": {
+            "domain": {"devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}},
+                {"name": "data", "disk": {"bus": "virtio"}, "serial": "data"}]}},
+            "volumes": [{"name": "root", "containerDisk": {"image": "guest"}},
+                {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+        }})))
+        .await;
+    console
+        .send_line("dd if=/dev/zero of=/dev/vdb bs=1M count=16 && sync && echo all''written")
+        .await
+        .unwrap();
     pod.wait_for_reason(State::Paused, Reason::IoError).await;
     let heard = &pod.handler.as_ref().unwrap().heard;
-    heard.wait("the event", |_| heard.events().iter().any(|(reason, message)| {
-        reason == "IOerror" && message.contains("data") && message.contains("no space")
-    }))
-    .await;
+    heard
+        .wait("the event", |_| {
+            heard.events().iter().any(|(reason, message)| {
+                reason == "IOerror" && message.contains("data") && message.contains("no space")
+            })
+        })
+        .await;
 
     let grow = std::process::Command::new("nsenter")
         .args([&format!("--mount=/proc/{}/ns/mnt", pod.launcher()), "mount", "-o", "remount,size=64m"])
@@ -129,13 +138,17 @@ async fn a_full_disk_pauses_the_guest_until_there_is_room() {
 
 #[tokio::test]
 async fn a_pod_that_lacks_memory_says_so() {
-    let cgroup = std::path::PathBuf::from(format!("/sys/fs/cgroup/memory/kubevirt-test-{}", std::process::id()));
+    let cgroup =
+        std::path::PathBuf::from(format!("/sys/fs/cgroup/memory/kubevirt-test-{}", std::process::id()));
     std::fs::create_dir(&cgroup).unwrap();
     std::fs::write(cgroup.join("memory.limit_in_bytes"), "200M").unwrap();
     let mut pod = Pod::with(Settings { cgroup: Some(cgroup.clone()), ..Settings::default() }).await;
     pod.container_disk(0);
     let mut console = pod.boot(&vmi(json!({"spec": {"domain": {"memory": {"guest": "512Mi"}}}}))).await;
-    console.send_line("mount -o remount,size=400m /tmp; dd if=/dev/zero of=/tmp/fill bs=1M count=380").await.unwrap();
+    console
+        .send_line("mount -o remount,size=400m /tmp; dd if=/dev/zero of=/tmp/fill bs=1M count=380")
+        .await
+        .unwrap();
     let report = pod.wait_for(State::Crashed).await;
     assert!(report.status.message.contains("memory limit"), "{}", report.status.message);
     assert_eq!(pod.exit_code().await, 1);

@@ -32,7 +32,8 @@ impl Handler {
     /// Listens in the launcher's shared folder.
     pub(crate) fn listen(socket: &Path) -> Self {
         let heard = Heard { reports: Arc::new(watch::Sender::new(Vec::new())), events: Arc::default() };
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let inside = runtime.enter();
         let incoming = connect::listen(socket).unwrap();
         let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o666);

@@ -225,7 +225,8 @@ impl Pod {
     /// Waits until the handler heard of a state for a reason.
     pub(crate) async fn wait_for_reason(&self, state: State, reason: Reason) -> DomainReport {
         let wanted = (state, reason);
-        self.hear(&format!("{wanted:?}"), |report| (report.status.status, report.status.reason) == wanted).await
+        self.hear(&format!("{wanted:?}"), |report| (report.status.status, report.status.reason) == wanted)
+            .await
     }
 
     /// Waits until the handler heard what the test wants to see.
@@ -337,16 +338,23 @@ pub(crate) fn sleeper() -> Child {
 fn launch(folder: &Path, network: u32, settings: &Settings) -> Child {
     let log = std::fs::File::create(folder.join("log")).unwrap();
     let cgroup = settings.cgroup.as_ref().map(|cgroup| format!("echo $$ >{}/cgroup.procs", cgroup.display()));
-    let script = format!(
-        "{}\ncd {}\n{}\nexec \"$@\"",
-        cgroup.unwrap_or_default(),
-        folder.display(),
-        settings.set_up
-    );
+    let script =
+        format!("{}\ncd {}\n{}\nexec \"$@\"", cgroup.unwrap_or_default(), folder.display(), settings.set_up);
     let mut command = Command::new("nsenter");
     command
         .arg(format!("--net=/proc/{network}/ns/net"))
-        .args(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec", &script, "sh", "setpriv"])
+        .args([
+            "unshare",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+            "sh",
+            "-ec",
+            &script,
+            "sh",
+            "setpriv",
+        ])
         .args(["--reuid", "107", "--regid", "107", "--clear-groups", "--no-new-privs"])
         .args(["--bounding-set=-all,+net_bind_service", "--inh-caps=-all,+net_bind_service"])
         .arg("--ambient-caps=-all,+net_bind_service")
