@@ -163,6 +163,8 @@ mod tests {
         let told = parse(old).unwrap();
         assert_eq!((told.qemu_timeout.as_secs(), told.grace_period_seconds), (300, 45));
         assert!(told.use_emulation && !told.allow_emulation);
+        // The last of two counts.
+        assert_eq!(parse(&format!("{old} --grace-period-seconds 5")).unwrap().grace_period_seconds, 5);
 
         let new = "--qemu-timeout 299s --name web --uid ad00 --namespace default --kubevirt-share-dir /var/run/kubevirt \
             --ephemeral-disk-dir /e --container-disk-dir /c --grace-period-seconds 45 --hook-sidecars 0 \

@@ -15,7 +15,7 @@ use super::ask::{AskError, Launcher, accepted, ask, within};
 ///
 /// A guest that does not run, or has no agent, has nothing to hold still: that is a success.
 #[derive(Debug, Parser)]
-#[command(name = "virt-freezer")]
+#[command(name = "virt-freezer", args_override_self = true)]
 pub struct Arguments {
     /// Hold the file systems still.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false,

@@ -13,7 +13,7 @@ use super::ask::{AskError, Launcher, accepted, ask, within};
 ///
 /// The exit code is that of the command; 1 if it could not be run, or if the agent does not answer.
 #[derive(Debug, Parser)]
-#[command(name = "virt-probe")]
+#[command(name = "virt-probe", args_override_self = true)]
 pub struct Arguments {
     /// Socket of the launcher.
     #[arg(long, default_value = super::LAUNCHER)]

@@ -12,7 +12,7 @@ use crate::follow::Following;
 
 /// Copies a growing file to standard output, until it is told to end.
 #[derive(Debug, Parser)]
-#[command(name = "virt-tail")]
+#[command(name = "virt-tail", args_override_self = true)]
 pub struct Arguments {
     /// The file. It may come into being later, be emptied and be replaced.
     #[arg(long)]
