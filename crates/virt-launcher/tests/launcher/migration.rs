@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::handler::PATIENCE;
-use crate::node::{Folder, Pod, accepted, guest, idle, idle_on_shared_disk, moving, refused, request, shell};
+use crate::node::{Folder, Pod, accepted, guest, idle, idle_on_shared_disk, moving, refused, request};
 
 /// One pair of machines at a time, not to crowd the host.
 static ONE: Mutex<()> = Mutex::const_new(());
@@ -127,11 +127,11 @@ async fn a_writing_guest_moves_with_its_disk_and_loses_nothing() {
         pod.put_layers("layered");
     };
     let mut pair = Pair::new(&vmi, put).await;
-    let agent = pair.source.agent().await;
-    assert_eq!(shell(&agent, "mount | grep -c /data").await, "1");
-    shell(&agent, "dd if=/dev/urandom of=/dev/vdb bs=64k seek=10 count=20; sync").await;
-    let layered = shell(&agent, "md5sum /dev/vdb").await;
-    assert_eq!(shell(&agent, WRITER).await, "started");
+    pair.source.agent().await;
+    assert_eq!(pair.source.shell("mount | grep -c /data").await, "1");
+    pair.source.shell("dd if=/dev/urandom of=/dev/vdb bs=64k seek=10 count=20; sync").await;
+    let layered = pair.source.shell("md5sum /dev/vdb").await;
+    assert_eq!(pair.source.shell(WRITER).await, "started");
 
     let vmi = moving(&vmi, "one");
     pair.begin(&vmi, &MigrationOptions { allow_auto_converge: true, ..MigrationOptions::default() }).await;
@@ -142,22 +142,20 @@ async fn a_writing_guest_moves_with_its_disk_and_loses_nothing() {
     assert!(progress.total >= 256 << 20 && progress.transferred > 0, "{progress:?}");
     pair.target.ear.hear("the machine runs there", is(State::Running, Reason::Unknown)).await;
 
-    let here = pair.target.agent().await;
+    pair.target.agent().await;
     let written = tokio::time::timeout(PATIENCE, async {
         while pair.target.console().matches("tick ").count() < 3 {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     });
     written.await.expect("the guest writes on");
-    shell(&here, "rm /tmp/go; while [ ! -e /tmp/ended ]; do sleep 1; done").await;
-    shell(&here, "cd /tmp; for sum in sum*; do md5sum -c $sum; done").await;
-    shell(
-        &here,
-        "sync; echo 3 > /proc/sys/vm/drop_caches; cd /data; for sum in sum*; do md5sum -c $sum; done",
-    )
-    .await;
+    pair.target.shell("rm /tmp/go; while [ ! -e /tmp/ended ]; do sleep 1; done").await;
+    pair.target.shell("cd /tmp; for sum in sum*; do md5sum -c $sum; done").await;
+    pair.target
+        .shell("sync; echo 3 > /proc/sys/vm/drop_caches; cd /data; for sum in sum*; do md5sum -c $sum; done")
+        .await;
 
-    assert_eq!(shell(&here, "md5sum /dev/vdb").await, layered);
+    assert_eq!(pair.target.shell("md5sum /dev/vdb").await, layered);
 
     // Each line of the console is either here or there, and none is missing.
     let all = pair.source.console() + &pair.target.console();

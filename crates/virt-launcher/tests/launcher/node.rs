@@ -9,11 +9,9 @@ use clap::Parser;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_domain::Domain;
 use kubevirt_launcher_rpc::cmd::cmd_client::CmdClient;
-use kubevirt_launcher_rpc::cmd::{MigrationRequest, Response, Vmi, VmiRequest};
+use kubevirt_launcher_rpc::cmd::{ExecRequest, MigrationRequest, Response, Vmi, VmiRequest};
 use kubevirt_launcher_rpc::migration::{MigrationOptions, SOCKETS, Stream};
 use kubevirt_launcher_rpc::{LAUNCHER_SOCKET, NOTIFY_SOCKET, connect};
-use kubevirt_qemu::Agent;
-use kubevirt_qemu::agent::Exec;
 use kubevirt_virt_launcher::Arguments;
 use serde_json::{Value, json};
 use tonic::transport::Channel;
@@ -120,7 +118,7 @@ impl Pod {
         }
         let place = self.folder.join("private/vmi-disks").join(name);
         std::fs::create_dir_all(&place).unwrap();
-        std::os::unix::fs::symlink(shared, place.join("disk.img")).unwrap();
+        std::fs::hard_link(shared, place.join("disk.img")).unwrap();
     }
 
     /// Lets this pod reach another, as the handlers of their nodes would.
@@ -172,12 +170,23 @@ impl Pod {
         self.ear.reports().into_iter().rev().find_map(|report| report.spec).unwrap()
     }
 
-    /// The guest's agent, once it is there.
-    pub(crate) async fn agent(&mut self) -> Agent {
+    /// Waits for the guest's agent.
+    pub(crate) async fn agent(&self) {
         self.ear.hear("the guest agent", |report| report.status.agent_connected).await;
-        let channels = self.domain().devices.channels;
-        let channel = channels.iter().find(|channel| channel.name == "org.qemu.guest_agent.0").unwrap();
-        Agent::at(&channel.socket).patient(PATIENCE)
+    }
+
+    /// What a shell in the guest prints.
+    pub(crate) async fn shell(&mut self, script: &str) -> String {
+        let request = ExecRequest {
+            domain_name: "default_web".into(),
+            command: "/bin/sh".into(),
+            args: vec!["-c".into(), script.into()],
+            timeout_seconds: i32::try_from(PATIENCE.as_secs()).unwrap(),
+        };
+        let answer = self.client.exec(request).await.unwrap().into_inner();
+        assert!(answer.response.as_ref().is_some_and(|response| response.success), "{script}: {answer:?}");
+        assert_eq!(answer.exit_code, 0, "{script}: {answer:?}");
+        answer.std_out.trim().to_owned()
     }
 
     /// All that the guest has said on its serial console here.
@@ -306,13 +315,4 @@ pub(crate) fn moving(vmi: &Value, migration: &str) -> Value {
         "migrationState": { "migrationUid": migration, "targetPod": "pod-b" },
     });
     vmi
-}
-
-/// What a shell in the guest prints.
-pub(crate) async fn shell(agent: &Agent, script: &str) -> String {
-    let arguments = vec!["-c".to_owned(), script.to_owned()];
-    let program = Exec { path: "/bin/sh".to_owned(), arguments, ..Exec::default() };
-    let status = agent.exec(&program, PATIENCE).await.unwrap();
-    assert_eq!(status.code, Some(0), "{script}: {}", String::from_utf8_lossy(&status.stderr));
-    String::from_utf8(status.stdout).unwrap().trim().to_owned()
 }
