@@ -3,5 +3,6 @@
 pub mod cluster;
 pub mod coverage;
 pub mod crds;
+pub mod guest;
 pub mod image;
 pub mod sha256;

@@ -9,7 +9,7 @@ use kubevirt_qemu::process::Launch;
 use kubevirt_qemu::qmp::{Event, Events, Limits};
 use kubevirt_qemu::{Agent, Machine, Process};
 
-use crate::initramfs;
+use test_guest::{COMMAND_LINE, Flavour, artifacts};
 
 /// The longest that any step may take; generous, for busy machines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -29,9 +29,8 @@ impl Guest {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("kubevirt-guest-{}-{number}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
-        let (kernel, drivers) = initramfs::kernel();
-        let initrd = folder.join("initrd");
-        std::fs::write(&initrd, initramfs::build(&drivers)).unwrap();
+        let guest = tokio::task::spawn_blocking(|| artifacts(Flavour::Cloud)).await.unwrap().unwrap();
+        let command_line = format!("{COMMAND_LINE} guest.data=/dev/vda");
         let disk = folder.join("disk.raw");
         std::fs::write(&disk, vec![0; 4 << 20]).unwrap();
         let socket = folder.join("agent.sock");
@@ -49,11 +48,11 @@ impl Guest {
             "-cpu",
             "max",
             "-kernel",
-            kernel.to_str().unwrap(),
+            guest.kernel.to_str().unwrap(),
             "-initrd",
-            initrd.to_str().unwrap(),
+            guest.initrd.to_str().unwrap(),
             "-append",
-            "quiet console=ttyS0 panic=-1 memhp_default_state=online",
+            &command_line,
             "-serial",
             "file:/dev/stdout",
             "-blockdev",

@@ -4,4 +4,3 @@
 mod agent;
 mod devices;
 mod guest;
-mod initramfs;
