@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_domain::Layout;
+use kubevirt_domain::facts::VolumeFacts;
 use kubevirt_launcher_rpc::report::{GracePeriod, Reason, ReportMetadata, State};
 use kubevirt_network::dhcp::Server;
 use tokio::sync::{mpsc, watch};
@@ -32,6 +33,8 @@ pub struct Launcher {
     pub(crate) migrations: Migrations,
     /// One command at a time changes what the machine is made of; power and questions do not wait for it.
     pub(crate) work: tokio::sync::Mutex<()>,
+    /// What is known of each volume, from when it was made ready.
+    pub(crate) volumes: Mutex<BTreeMap<String, VolumeFacts>>,
     /// Who tells the guest its addresses, by network.
     pub(crate) dhcp: Mutex<BTreeMap<String, Server>>,
     /// What is under way with the guest.
@@ -84,6 +87,7 @@ impl Launcher {
             board,
             migrations: Migrations::default(),
             work: tokio::sync::Mutex::new(()),
+            volumes: Mutex::new(BTreeMap::new()),
             dhcp: Mutex::new(BTreeMap::new()),
             guest: Guest::default(),
             vmi: Mutex::new(None),

@@ -65,6 +65,9 @@ impl Launcher {
         options: &VirtualMachineOptions,
         scope: Scope,
     ) -> Result<(), CommandError> {
+        if self.is_moving() {
+            return Err(CommandError::Refused("the virtual machine is being moved to another node".into()));
+        }
         let running = self.running()?;
         let wanted = self.describe(vmi, options, Purpose::Hotplug).await?;
         let plan = changes(&running.domain(), &wanted);

@@ -15,7 +15,7 @@ use kubevirt_launcher_rpc::cmd::{Topology, VirtualMachineOptions};
 
 use super::network;
 use crate::error::CommandError;
-use crate::launcher::Launcher;
+use crate::launcher::{Launcher, lock};
 use crate::volumes::{self, Prepared, Purpose, Request, Seed, VolumeError};
 
 impl Launcher {
@@ -31,7 +31,11 @@ impl Launcher {
         self.serve_dhcp(vmi, &wirings)?;
         let mut host = self.host_facts(vmi, options).await?;
         host.interfaces = network::facts(&wirings);
-        host.volumes = prepared.facts;
+        host.volumes = {
+            let mut known = lock(&self.volumes);
+            known.extend(prepared.facts);
+            known.clone()
+        };
         for name in &options.preallocated_volumes {
             host.volumes.entry(name.clone()).or_default().preallocated = true;
         }
@@ -64,7 +68,7 @@ impl Launcher {
         vmi: &VirtualMachineInstance,
         options: &VirtualMachineOptions,
     ) -> Result<HostFacts, CommandError> {
-        let cluster = options.cluster_config.clone().unwrap_or_default();
+        let cluster = options.cluster_config.unwrap_or_default();
         let environment: BTreeMap<String, String> = std::env::vars().collect();
         Ok(HostFacts {
             architecture: self.host.architecture,

@@ -118,14 +118,7 @@ async fn a_full_disk_pauses_the_guest_until_there_is_room() {
         .await
         .unwrap();
     pod.wait_for_reason(State::Paused, Reason::IoError).await;
-    let heard = &pod.handler.as_ref().unwrap().heard;
-    heard
-        .wait("the event", |_| {
-            heard.events().iter().any(|(reason, message)| {
-                reason == "IOerror" && message.contains("data") && message.contains("no space")
-            })
-        })
-        .await;
+    pod.handler.as_ref().unwrap().heard.wait_for_event("IOerror", "no space left for volume data").await;
 
     let grow = std::process::Command::new("nsenter")
         .args([&format!("--mount=/proc/{}/ns/mnt", pod.launcher()), "mount", "-o", "remount,size=64m"])
@@ -141,12 +134,12 @@ async fn a_pod_that_lacks_memory_says_so() {
     let cgroup =
         std::path::PathBuf::from(format!("/sys/fs/cgroup/memory/kubevirt-test-{}", std::process::id()));
     std::fs::create_dir(&cgroup).unwrap();
-    std::fs::write(cgroup.join("memory.limit_in_bytes"), "200M").unwrap();
+    std::fs::write(cgroup.join("memory.limit_in_bytes"), "400M").unwrap();
     let mut pod = Pod::with(Settings { cgroup: Some(cgroup.clone()), ..Settings::default() }).await;
     pod.container_disk(0);
-    let mut console = pod.boot(&vmi(json!({"spec": {"domain": {"memory": {"guest": "512Mi"}}}}))).await;
+    let mut console = pod.boot(&vmi(json!({"spec": {"domain": {"memory": {"guest": "1Gi"}}}}))).await;
     console
-        .send_line("mount -o remount,size=400m /tmp; dd if=/dev/zero of=/tmp/fill bs=1M count=380")
+        .send_line("mount -o remount,size=900m /tmp; dd if=/dev/zero of=/tmp/fill bs=1M count=800")
         .await
         .unwrap();
     let report = pod.wait_for(State::Crashed).await;

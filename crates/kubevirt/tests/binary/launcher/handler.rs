@@ -1,7 +1,7 @@
 //! The ear of a handler: it notes what a launcher tells.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kubevirt_launcher_rpc::notify::info::notify_info_server::{NotifyInfo, NotifyInfoServer};
@@ -18,7 +18,7 @@ use tonic::{Request, Status};
 #[derive(Clone)]
 pub(crate) struct Heard {
     reports: Arc<watch::Sender<Vec<DomainReport>>>,
-    events: Arc<Mutex<Vec<Value>>>,
+    events: Arc<watch::Sender<Vec<Value>>>,
 }
 
 /// A handler that listens until it is dropped.
@@ -31,7 +31,7 @@ pub(crate) struct Handler {
 impl Handler {
     /// Listens in the launcher's shared folder.
     pub(crate) fn listen(socket: &Path) -> Self {
-        let heard = Heard { reports: Arc::new(watch::Sender::new(Vec::new())), events: Arc::default() };
+        let heard = Heard { reports: Arc::default(), events: Arc::default() };
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let inside = runtime.enter();
@@ -72,11 +72,15 @@ impl Heard {
         self.reports.borrow().last().cloned()
     }
 
-    /// Events for the users of the cluster: reason and message.
-    pub(crate) fn events(&self) -> Vec<(String, String)> {
-        let text = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
-        let events = self.events.lock().unwrap();
-        events.iter().map(|event| (text(event, "reason"), text(event, "message"))).collect()
+    /// Waits for an event for the users of the cluster.
+    pub(crate) async fn wait_for_event(&self, reason: &str, words: &str) {
+        let mut follow = self.events.subscribe();
+        let is_it = |event: &Value| {
+            event["reason"] == reason
+                && event["message"].as_str().is_some_and(|message| message.contains(words))
+        };
+        let found = tokio::time::timeout(PATIENCE, follow.wait_for(|all| all.iter().any(is_it))).await;
+        assert!(matches!(found, Ok(Ok(_))), "never heard of {reason}: {:#?}", self.events.borrow());
     }
 }
 
@@ -99,7 +103,7 @@ impl Notify for Heard {
         request: Request<K8sEventRequest>,
     ) -> Result<tonic::Response<Response>, Status> {
         let event = serde_json::from_slice(&request.into_inner().event_json).unwrap();
-        self.events.lock().unwrap().push(event);
+        self.events.send_modify(|all| all.push(event));
         Ok(tonic::Response::new(Response { success: true, message: String::new() }))
     }
 }

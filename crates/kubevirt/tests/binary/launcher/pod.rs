@@ -107,11 +107,6 @@ impl Pod {
         self.folder.join("private")
     }
 
-    /// Folder of overlays and scratch disks.
-    pub(crate) fn ephemeral(&self) -> PathBuf {
-        self.folder.join("ephemeral")
-    }
-
     /// A process in the pod's network.
     pub(crate) fn network(&self) -> u32 {
         self.network.id().unwrap()
