@@ -61,7 +61,7 @@ impl Host {
         match self.accelerator().await {
             Ok(Accelerator::Kvm) => tracing::info!("machines run with KVM"),
             Ok(Accelerator::Emulation { because }) => {
-                tracing::info!(because, "machines run by software emulation")
+                tracing::info!(because, "machines run by software emulation");
             }
             Err(error) => tracing::error!(%error, "machines cannot run here"),
         }

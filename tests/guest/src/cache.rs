@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -51,7 +52,21 @@ fn build_at(flavour: Flavour, folder: &Path, place: &Path) -> Result<()> {
     let built = build::build(flavour, &work, &aside);
     let _ = fs::remove_dir_all(&work);
     built.with_context(|| format!("build the test guest ({flavour})"))?;
-    fs::rename(&aside, place).with_context(|| format!("name {}", place.display()))
+    fs::rename(&aside, place).with_context(|| format!("name {}", place.display()))?;
+    forget_old(flavour, folder);
+    Ok(())
+}
+
+/// Removes what was built long ago, from other states of this library. What cannot be removed stays.
+fn forget_old(flavour: Flavour, folder: &Path) {
+    const LONG: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+    let prefix = format!("{flavour}-");
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let age = entry.metadata().and_then(|about| about.modified()).ok().and_then(|at| at.elapsed().ok());
+        if entry.file_name().to_string_lossy().starts_with(&prefix) && age.is_some_and(|age| age > LONG) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 fn cache_folder() -> Result<PathBuf> {

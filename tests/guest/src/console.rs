@@ -20,7 +20,7 @@ const CHUNK: usize = 600;
 const TRANSCRIPT: usize = 8 << 10;
 
 /// Why a conversation failed. Each tells what was said so far.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum ConsoleError {
     /// Nobody listens.
     #[error("cannot connect to the console {}: {error}", path.display())]
@@ -55,7 +55,7 @@ pub enum ConsoleError {
         transcript: String,
     },
     /// A command ended with a status other than zero.
-    #[error("{command:?} ended with {status}: {output}")]
+    #[error("{command:?} ended with {status}:\n{output}")]
     Failed {
         /// The command.
         command: String,
@@ -64,6 +64,13 @@ pub enum ConsoleError {
         /// What it printed.
         output: String,
     },
+}
+
+/// As readable as the message itself, since it is what `unwrap` shows.
+impl std::fmt::Debug for ConsoleError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, formatter)
+    }
 }
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -208,9 +215,9 @@ impl Console {
     }
 
     /// Runs a shell script again and again until it prints what is expected.
-    pub async fn until(&mut self, script: &str, expected: &str) -> Result<(), ConsoleError> {
+    pub async fn until(&mut self, given: &str, expected: &str) -> Result<(), ConsoleError> {
         // The guest repeats it by itself, so that the transcript stays readable.
-        let script = BASE64_STANDARD.encode(script);
+        let script = BASE64_STANDARD.encode(given);
         let expected = BASE64_STANDARD.encode(expected);
         let seconds = self.patience.as_secs().max(2) - 1;
         let repeat = format!(
@@ -224,7 +231,10 @@ impl Console {
              done
              echo \"$said\"; echo \"is not:\"; echo \"$expected\"; exit 1"
         );
-        self.run(&repeat).await.map(drop)
+        match self.try_run(&repeat).await? {
+            (0, _) => Ok(()),
+            (status, output) => Err(ConsoleError::Failed { command: given.to_owned(), status, output }),
+        }
     }
 
     async fn look_for(
@@ -316,7 +326,7 @@ mod tests {
             let mut typed = Vec::new();
             while !typed.ends_with(b"rm -f /tmp/.console-1\n") {
                 let read = guest.read_buf(&mut typed).await.unwrap();
-                guest.write_all(&typed[typed.len() - read..].to_vec()).await.unwrap();
+                guest.write_all(&typed[typed.len() - read..]).await.unwrap();
             }
             guest.write_all(b"# begin-1-\r\n  a\r\n b\r\nend-1-3-\r\n# ").await.unwrap();
             guest

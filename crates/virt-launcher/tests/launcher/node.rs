@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 use tonic::transport::Channel;
 
 use crate::handler::{Ear, PATIENCE};
-use crate::initramfs;
 use crate::proxy::hang_up_at_answer;
 
 /// UID of the machine.
@@ -83,10 +82,10 @@ impl Pod {
 
     /// Puts the kernel and the files of the small guest where a container image would have them.
     pub(crate) fn put_kernel(&self) {
-        let (kernel, drivers) = initramfs::kernel();
+        let guest = test_guest::artifacts(test_guest::Flavour::Cloud).unwrap();
         let place = self.folder.join("images/kernel-boot");
-        std::fs::copy(kernel, place.join("vmlinuz")).unwrap();
-        std::fs::write(place.join("initrd"), initramfs::build(&drivers)).unwrap();
+        std::fs::copy(guest.kernel, place.join("vmlinuz")).unwrap();
+        std::fs::copy(guest.initrd, place.join("initrd")).unwrap();
     }
 
     /// Makes a scratch disk.

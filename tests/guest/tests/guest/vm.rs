@@ -91,10 +91,7 @@ impl Plan {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        let console = Console::connect(&plan.folder.join("console"))
-            .await
-            .unwrap()
-            .patient(Duration::from_secs(std::env::var("P").map_or(180, |p| p.parse().unwrap())));
+        let console = Console::connect(&plan.folder.join("console")).await.unwrap();
         Vm { console, folder: plan.folder, process, _turn: plan.turn }
     }
 }
