@@ -1,7 +1,7 @@
 # The few things one does here. Each target does its own set-up; `make` lists them.
 
 SHELL := /bin/bash
-PACKAGES := gcc make pkg-config git ca-certificates e2fsprogs gzip \
+PACKAGES := gcc make pkg-config git ca-certificates e2fsprogs gzip iproute2 nftables util-linux libarchive-tools \
 	qemu-system-x86 qemu-system-arm qemu-system-misc qemu-utils qemu-guest-agent ovmf qemu-efi-aarch64 \
 	busybox-static linux-image-cloud-amd64
 XTASK := $(or $(CARGO_TARGET_DIR),target)/debug/xtask

@@ -17,6 +17,9 @@ use view::{Kind, View};
 const SECTOR: u64 = 2048;
 /// Images end at a multiple of this, so that they are whole disks with large sectors too.
 const END: u64 = 4096;
+/// Sectors after the last file, as other writers leave them: readers that look for labels or read ahead read that far,
+/// and take a shorter image for none at all.
+const PADDING: u64 = 150;
 /// Sectors before the first descriptor, which are left to boot loaders.
 const SYSTEM_AREA: u64 = 16;
 /// The descriptors of the two sets of names, and the end of descriptors.
@@ -88,7 +91,7 @@ impl Iso {
         };
         let sets = [Kind::Primary, Kind::Joliet].map(|kind| Set::place(kind, &tree, &entries, &mut take));
         let files: Vec<u64> = entries.iter().map(|entry| take(entry.size)).collect();
-        let end = (next * SECTOR).next_multiple_of(END);
+        let end = ((next + PADDING) * SECTOR).next_multiple_of(END);
         let sectors = u32::try_from(end / SECTOR).map_err(|_| IsoError::Size(label.into()))?;
         let files: Vec<u32> = files.into_iter().map(|at| at as u32).collect();
 

@@ -284,7 +284,7 @@ pub(crate) fn guest(volumes: &[(&str, Value)]) -> Value {
         "domain": {
             "memory": { "guest": "256Mi" },
             "firmware": { "kernelBoot": {
-                "kernelArgs": "console=ttyS0 quiet panic=-1",
+                "kernelArgs": format!("{} guest.data=/dev/vda", test_guest::COMMAND_LINE),
                 "container": { "image": "guest", "kernelPath": "/vmlinuz", "initrdPath": "/initrd" },
             } },
             "devices": { "disks": disks, "autoattachPodInterface": false },
