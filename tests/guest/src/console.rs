@@ -7,6 +7,8 @@ use std::time::Duration;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// Long enough for a guest to boot on a busy machine without hardware support.
@@ -73,54 +75,67 @@ impl std::fmt::Debug for ConsoleError {
     }
 }
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
-
 /// A conversation over a serial console.
 pub struct Console {
-    stream: Box<dyn Stream>,
+    writer: Box<dyn AsyncWrite + Send + Unpin>,
+    /// All that was received; the other end of this channel is gone when the connection is.
+    received: watch::Receiver<Vec<u8>>,
+    /// Reads all the time, whether or not somebody waits for it: a guest that cannot get rid of its output stands
+    /// still.
+    reader: JoinHandle<()>,
     path: Option<PathBuf>,
-    received: Vec<u8>,
     /// How much of what was received has been taken by an expectation.
     taken: usize,
     patience: Duration,
     commands: u32,
 }
 
+impl Drop for Console {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
 impl Console {
     /// Connects to a socket, which may not be there yet.
     pub async fn connect(path: &Path) -> Result<Self, ConsoleError> {
-        let stream = connect(path, PATIENCE).await?;
-        Ok(Self { path: Some(path.to_owned()), ..Self::over(stream) })
+        let mut console = Self::over(connect(path, PATIENCE).await?);
+        console.path = Some(path.to_owned());
+        Ok(console)
     }
 
-    /// Talks over a connection that is there.
-    pub fn over(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
-        let stream = Box::new(stream);
-        Self { stream, path: None, received: Vec::new(), taken: 0, patience: PATIENCE, commands: 0 }
+    /// Talks over a connection that is there, within a runtime of tokio.
+    pub fn over(stream: impl AsyncRead + AsyncWrite + Send + 'static) -> Self {
+        let (writer, received, reader) = attach(stream, Vec::new());
+        Self { writer, received, reader, path: None, taken: 0, patience: PATIENCE, commands: 0 }
     }
 
     /// The longest that any single step may take.
     #[must_use]
-    pub fn patient(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    pub fn patient(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Connects again, for example after QEMU was started anew. What was said before stays in the transcript.
     pub async fn reconnect(&mut self) -> Result<(), ConsoleError> {
-        if let Some(path) = &self.path {
-            // The old connection first: a console takes one at a time.
-            self.stream = Box::new(tokio::io::empty());
-            self.stream = Box::new(connect(path, self.patience).await?);
-            self.taken = self.received.len();
-        }
+        let Some(path) = &self.path else { return Ok(()) };
+        // The old connection first: a console takes one at a time.
+        self.writer = Box::new(tokio::io::sink());
+        self.reader.abort();
+        let _ = (&mut self.reader).await;
+        let stream = connect(path, self.patience).await?;
+        let before = self.received.borrow().clone();
+        self.taken = before.len();
+        (self.writer, self.received, self.reader) = attach(stream, before);
         Ok(())
     }
 
     /// All that was received, at most the last few pages.
     pub fn transcript(&self) -> String {
-        let start = self.received.len().saturating_sub(TRANSCRIPT);
-        String::from_utf8_lossy(&self.received[start..]).replace('\r', "")
+        let received = self.received.borrow();
+        let start = received.len().saturating_sub(TRANSCRIPT);
+        String::from_utf8_lossy(&received[start..]).replace('\r', "")
     }
 
     /// Waits for a text, and returns what came before it.
@@ -139,7 +154,7 @@ impl Console {
 
     /// Types a text.
     pub async fn send(&mut self, text: &str) -> Result<(), ConsoleError> {
-        let sent = timeout(self.patience, self.stream.write_all(text.as_bytes())).await;
+        let sent = timeout(self.patience, self.writer.write_all(text.as_bytes())).await;
         match sent {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(self.closed(&[text])),
@@ -243,15 +258,21 @@ impl Console {
         until: Instant,
     ) -> Result<Option<(usize, String)>, ConsoleError> {
         loop {
-            if let Some((which, start)) = first(&self.received[self.taken..], texts) {
-                let before = String::from_utf8_lossy(&self.received[self.taken..][..start]).replace('\r', "");
+            let found = {
+                let received = self.received.borrow_and_update();
+                let rest = &received[self.taken..];
+                first(rest, texts).map(|(which, start)| {
+                    (which, start, String::from_utf8_lossy(&rest[..start]).replace('\r', ""))
+                })
+            };
+            if let Some((which, start, before)) = found {
                 self.taken += start + texts[which].len();
                 return Ok(Some((which, before)));
             }
-            match timeout_at(until, self.stream.read_buf(&mut self.received)).await {
+            match timeout_at(until, self.received.changed()).await {
                 Err(_) => return Ok(None),
-                Ok(Ok(1..)) => {}
-                Ok(_) => return Err(self.closed(texts)),
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Err(self.closed(texts)),
             }
         }
     }
@@ -263,6 +284,21 @@ impl Console {
     fn timed_out(&self, texts: &[&str]) -> ConsoleError {
         ConsoleError::TimedOut { waiting: format!("{texts:?}"), transcript: self.transcript() }
     }
+}
+
+type Attached = (Box<dyn AsyncWrite + Send + Unpin>, watch::Receiver<Vec<u8>>, JoinHandle<()>);
+
+/// Starts to read; what is received comes after `before`.
+fn attach(stream: impl AsyncRead + AsyncWrite + Send + 'static, before: Vec<u8>) -> Attached {
+    let (mut reader, writer) = tokio::io::split(stream);
+    let (sender, received) = watch::channel(before);
+    let reader = tokio::spawn(async move {
+        let mut buffer = vec![0; 4096];
+        while let Ok(count @ 1..) = reader.read(&mut buffer).await {
+            sender.send_modify(|received| received.extend_from_slice(&buffer[..count]));
+        }
+    });
+    (Box::new(writer), received, reader)
 }
 
 async fn connect(path: &Path, patience: Duration) -> Result<UnixStream, ConsoleError> {
