@@ -16,7 +16,9 @@ async fn every_bus_and_every_source_is_seen_in_the_guest() {
     pod.container_disk(0);
     let private = pod.private();
     pod.write(&private.join("vmi-disks/claim/disk.img"), &vec![0; 4 << 20]);
-    pod.write(&private.join("vmi-disks/scratch/disk.img"), b"below");
+    let mut below = vec![0; 2 << 20];
+    below[..5].copy_from_slice(b"below");
+    pod.write(&private.join("vmi-disks/scratch/disk.img"), &below);
     pod.write(&private.join("vmi-disks/host/there.img"), &vec![0; 6 << 20]);
     pod.write(&private.join("config-map/settings/app.conf"), b"colour=blue");
     pod.write(&private.join("secret/password/key"), b"hush");
@@ -55,20 +57,29 @@ async fn every_bus_and_every_source_is_seen_in_the_guest() {
     console.until("hostname", "seeded").await.unwrap();
     console.until("cat /tmp/ran", "ran").await.unwrap();
 
-    // Disks by their serial number or, for those whose bus has none that Linux shows, by their size.
-    let find = "disk() { for b in /sys/block/*; do n=${b##*/}; \
-        s=$(cat $b/serial $b/device/vpd_pg80 2>/dev/null | tr -d '\\0-\\37'); case $s in *$1) echo /dev/$n;; esac; done; }";
-    let size = |name: &str| format!("{find}; d=$(disk {name}); cat /sys/block/${{d##*/}}/size");
-    for (name, sectors) in [("claim", 8192), ("host", 12288), ("empty", 6144)] {
-        assert_eq!(console.run(&size(name)).await.unwrap(), sectors.to_string(), "{name}");
+    // Each has a size of its own, and the path of its device tells its bus.
+    let of_size = |sectors: u32| {
+        format!("for b in /sys/block/*; do [ $(cat $b/size) = {sectors} ] && echo ${{b##*/}}; done; true")
+    };
+    let mut names = Vec::new();
+    for (sectors, bus) in [(8192, "/ata"), (4096, "/virtio"), (6144, "/host"), (12288, "/usb")] {
+        let name = console.run(&of_size(sectors)).await.unwrap();
+        let path = console.run(&format!("readlink -f /sys/block/{name}")).await.unwrap();
+        assert!(!name.is_empty() && path.contains(bus), "{sectors} sectors: {name:?} at {path}");
+        names.push(name);
     }
-    assert_eq!(console.run(&format!("{find}; head -c 5 $(disk scratch)")).await.unwrap(), "below");
-    console.run(&format!("{find}; echo above | dd of=$(disk scratch) conv=notrunc,fsync")).await.unwrap();
+    let (claim, scratch) = (&names[0], &names[1]);
+    assert_eq!(
+        console.run("cat /sys/block/vd?/serial | tr '\\0' '\\n' | grep -c scratch").await.unwrap(),
+        "1"
+    );
+    assert_eq!(console.run(&format!("head -c 5 /dev/{scratch}")).await.unwrap(), "below");
+    console.run(&format!("echo above | dd of=/dev/{scratch} conv=notrunc,fsync")).await.unwrap();
     let below = std::fs::read(private.join("vmi-disks/scratch/disk.img")).unwrap();
     assert!(below.starts_with(b"below"), "what is ephemeral stays out of its claim");
-    console.run(&format!("{find}; echo stays | dd of=$(disk claim) conv=notrunc,fsync")).await.unwrap();
-    let claim = std::fs::read(private.join("vmi-disks/claim/disk.img")).unwrap();
-    assert!(claim.starts_with(b"stays\n"));
+    console.run(&format!("echo stays | dd of=/dev/{claim} conv=notrunc,fsync")).await.unwrap();
+    let content = std::fs::read(private.join("vmi-disks/claim/disk.img")).unwrap();
+    assert!(content.starts_with(b"stays\n"));
 
     let read = |label: &str, file: &str| {
         format!(
