@@ -54,6 +54,8 @@ async fn every_bus_and_every_source_is_seen_in_the_guest() {
         "domain": {"memory": {"guest": "384Mi"}, "devices": {"disks": disks}}, "volumes": sources,
     }});
     let mut console = pod.boot(&vmi(wish)).await;
+    // What the kernel says of disks that it cannot mount is not for the console.
+    console.run("dmesg -n 1").await.unwrap();
     console.until("hostname", "seeded").await.unwrap();
     console.until("cat /tmp/ran", "ran").await.unwrap();
 
