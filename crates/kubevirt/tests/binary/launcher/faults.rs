@@ -67,6 +67,15 @@ async fn a_wish_that_cannot_be_met_names_its_field() {
 }
 
 #[tokio::test]
+async fn a_host_without_kvm_is_refused_where_emulation_is_not_allowed() {
+    let flags = vec!["--use-emulation=false"];
+    let pod = Pod::with(Settings { flags, set_up: "mount -t tmpfs none /dev", ..Settings::default() }).await;
+    let nothing = vmi(json!({"spec": {"domain": {"devices": {"disks": []}}, "volumes": []}}));
+    let refused = pod.sync(&nothing).await.unwrap_err();
+    assert!(refused.contains("/dev/kvm") && refused.contains("useEmulation"), "{refused}");
+}
+
+#[tokio::test]
 async fn a_handler_that_returns_hears_everything_again() {
     let mut pod = Pod::start().await;
     pod.sync(&vmi(json!({"spec": {"domain": {"devices": {"disks": []}}, "volumes": []}}))).await.unwrap();

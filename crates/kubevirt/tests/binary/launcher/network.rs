@@ -1,6 +1,6 @@
 //! The bindings of a network, seen from inside the guest and from the world beyond its pod.
 
-use kubevirt_network::{Binding, InterfaceRequest, LAUNCHER_USER, Masquerade, NetNs, phase1};
+use kubevirt_network::{Binding, InterfaceRequest, LAUNCHER_USER, Masquerade, NetNs, Wiring, phase1};
 use serde_json::{Value, json};
 use tokio::process::Child;
 
@@ -46,20 +46,29 @@ fn within(pid: u32, script: &str) -> String {
     run(&format!("nsenter --net=/proc/{pid}/ns/net sh -ec '{script}'"))
 }
 
-async fn wire(pod: &mut Pod, binding: Binding, queues: u32) {
-    let request = InterfaceRequest {
-        network: "default".into(),
-        pod_interfaces: vec!["eth0".into()],
-        primary: true,
-        place: 0,
+fn request(network: &str, link: &str, place: u8, binding: Binding, queues: u32) -> InterfaceRequest {
+    InterfaceRequest {
+        network: network.into(),
+        pod_interfaces: vec![link.into()],
+        primary: place == 0,
+        place,
         binding,
         mac: None,
         queues,
         owner: LAUNCHER_USER,
-    };
+    }
+}
+
+/// What the handler does before it asks for the machine.
+async fn wire(pod: &mut Pod, requests: &[InterfaceRequest]) {
     let namespace = NetNs::of_process(pod.network()).unwrap();
-    let wirings = phase1::configure(&namespace, &[request], &[]).await.unwrap();
+    let known: Vec<Wiring> = serde_json::from_slice(&pod.options.network_json).unwrap_or_default();
+    let wirings = phase1::configure(&namespace, requests, &known).await.unwrap();
     pod.options.network_json = serde_json::to_vec(&wirings).unwrap();
+}
+
+fn masquerade() -> Binding {
+    Binding::Masquerade(Masquerade::default())
 }
 
 fn wish(binding: Value, cores: u32) -> Value {
@@ -92,7 +101,7 @@ async fn a_guest_talks_through_masquerade_with_many_queues() {
     let mut pod = Pod::start().await;
     pod.container_disk(0);
     let world = World::connect(&pod);
-    wire(&mut pod, Binding::Masquerade(Masquerade::default()), 2).await;
+    wire(&mut pod, &[request("default", "eth0", 0, masquerade(), 2)]).await;
     let vmi = wish(json!({"masquerade": {}}), 2);
     talk(&pod, &world, &vmi, "10.0.2.2/24", "10.9.0.2").await;
     let queues = pod.domain().await.unwrap().spec.unwrap().interfaces[0].queues;
@@ -104,6 +113,42 @@ async fn a_guest_on_a_bridge_has_the_address_of_its_pod() {
     let mut pod = Pod::start().await;
     pod.container_disk(0);
     let world = World::connect(&pod);
-    wire(&mut pod, Binding::Bridge, 1).await;
+    wire(&mut pod, &[request("default", "eth0", 0, Binding::Bridge, 1)]).await;
     talk(&pod, &world, &wish(json!({"bridge": {}}), 1), "10.9.0.2/24", "10.9.0.2").await;
+}
+
+#[tokio::test]
+async fn a_network_card_comes_and_goes_under_a_running_guest() {
+    let mut pod = Pod::start().await;
+    pod.container_disk(0);
+    let _world = World::connect(&pod);
+    let first = request("default", "eth0", 0, masquerade(), 1);
+    wire(&mut pod, std::slice::from_ref(&first)).await;
+    let before = wish(json!({"masquerade": {}}), 1);
+    let mut console = pod.boot(&before).await;
+    let cards = "ls /sys/class/net | grep -c eth";
+    assert_eq!(console.run(cards).await.unwrap(), "1");
+
+    within(
+        pod.network(),
+        "ip link add net1 type veth peer name beyond; ip link set net1 up; ip link set beyond up",
+    );
+    wire(&mut pod, &[first, request("second", "net1", 1, Binding::Bridge, 1)]).await;
+    let both = |state: &str| {
+        let mut all = before.clone();
+        let card = json!({"name": "second", "bridge": {}, "state": state, "macAddress": "02:00:00:00:00:77"});
+        all["spec"]["domain"]["devices"]["interfaces"].as_array_mut().unwrap().push(card);
+        all["spec"]["networks"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"name": "second", "multus": {"networkName": "n"}}));
+        all
+    };
+    pod.sync(&both("")).await.unwrap();
+    console.until("cat /sys/class/net/eth1/address 2>/dev/null", "02:00:00:00:00:77").await.unwrap();
+    console.until("ip link set eth1 up; cat /sys/class/net/eth1/carrier 2>/dev/null", "1").await.unwrap();
+    pod.sync(&both("down")).await.unwrap();
+    console.until("cat /sys/class/net/eth1/carrier 2>/dev/null", "0").await.unwrap();
+    pod.sync(&both("absent")).await.unwrap();
+    console.until(cards, "1").await.unwrap();
 }
