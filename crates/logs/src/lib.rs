@@ -165,6 +165,6 @@ mod tests {
 
     #[test]
     fn a_terminal_shows_words() {
-        assert_eq!(logged(false), "warn  the guest sleeps vmi=\"default/web\" cpus=2\n");
+        assert_eq!(logged(false), "warn  the guest sleeps cpus=2 vmi=\"default/web\"\n");
     }
 }
