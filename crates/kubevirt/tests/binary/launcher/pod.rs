@@ -323,11 +323,18 @@ fn program() -> &'static Path {
     })
 }
 
-/// A process that keeps a network namespace.
+/// A process that keeps a network namespace; it has one of its own when this returns.
 pub(crate) fn sleeper() -> Child {
     let mut command = Command::new("unshare");
     command.args(["--net", "--kill-child", "sleep", "infinity"]);
-    command.kill_on_drop(true).spawn().unwrap()
+    let child = command.kill_on_drop(true).spawn().unwrap();
+    let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).unwrap();
+    let began = std::time::Instant::now();
+    while namespace(&child.id().unwrap().to_string()) == namespace("self") {
+        assert!(began.elapsed() < PATIENCE, "there is no new network namespace");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child
 }
 
 /// Runs the launcher as a container runtime would: without privileges, as the first of its PID namespace.
