@@ -37,7 +37,7 @@ lint: packages ## Check format, lints and dependencies
 
 bench: packages release ## Measure
 	cargo bench --locked -p kubevirt-admission
-	KUBEVIRT_BINARY=$(RELEASE)/kubevirt cargo bench --locked -p kubevirt --bench launcher
+	KUBEVIRT_BINARY=$(RELEASE)/kubevirt cargo bench --locked --profile dev -p kubevirt --bench launcher
 
 # As they are shipped: static, so that they run in any image, and not relocatable, which saves memory of every process.
 STATIC := -C target-feature=+crt-static -C relocation-model=static
