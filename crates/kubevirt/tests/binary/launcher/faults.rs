@@ -1,5 +1,6 @@
 //! What goes wrong ends in the right state, with a reason.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use kubevirt_launcher_rpc::report::{Reason, State};
@@ -140,11 +141,8 @@ async fn a_full_disk_pauses_the_guest_until_there_is_room() {
 
 #[tokio::test]
 async fn a_pod_that_lacks_memory_says_so() {
-    let cgroup =
-        std::path::PathBuf::from(format!("/sys/fs/cgroup/memory/kubevirt-test-{}", std::process::id()));
-    std::fs::create_dir(&cgroup).unwrap();
-    std::fs::write(cgroup.join("memory.limit_in_bytes"), "400M").unwrap();
-    let mut pod = Pod::with(Settings { cgroup: Some(cgroup.clone()), ..Settings::default() }).await;
+    let cgroup = Cgroup::with_memory("400M");
+    let mut pod = Pod::with(Settings { cgroup: Some(cgroup.0.clone()), ..Settings::default() }).await;
     pod.container_disk(0);
     let mut console = pod.boot(&vmi(json!({"spec": {"domain": {"memory": {"guest": "1Gi"}}}}))).await;
     console
@@ -154,6 +152,28 @@ async fn a_pod_that_lacks_memory_says_so() {
     let report = pod.wait_for(State::Crashed).await;
     assert!(report.status.message.contains("memory limit"), "{}", report.status.message);
     assert_eq!(pod.exit_code().await, 1);
-    drop(pod);
-    std::fs::remove_dir(&cgroup).unwrap();
+}
+
+/// A control group that goes with the test.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    fn with_memory(limit: &str) -> Self {
+        let folder = format!("/sys/fs/cgroup/memory/kubevirt-test-{}", std::process::id());
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(format!("{folder}/memory.limit_in_bytes"), limit).unwrap();
+        Self(folder.into())
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // The pod is gone already, but the kernel may need a moment to notice.
+        for _ in 0..100 {
+            if std::fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
 }

@@ -3,7 +3,6 @@
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kubevirt_launcher_rpc::cmd::cmd_client::CmdClient;
@@ -310,17 +309,15 @@ fn new_folder() -> PathBuf {
     folder
 }
 
-/// The program, where an unprivileged user can read it.
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let folder = std::env::temp_dir().join(format!("kubevirt-bin-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let program = folder.join("virt-launcher");
-        let shipped = std::env::var_os("KUBEVIRT_BINARY");
-        std::fs::copy(shipped.unwrap_or_else(|| env!("CARGO_BIN_EXE_kubevirt").into()), &program).unwrap();
-        program
-    })
+/// Puts the program where an unprivileged user can read it: a link, so that all pods share its pages.
+fn program(folder: &Path) -> PathBuf {
+    let shipped =
+        std::env::var_os("KUBEVIRT_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_kubevirt").into());
+    let program = folder.join("virt-launcher");
+    if std::fs::hard_link(&shipped, &program).is_err() {
+        std::fs::copy(&shipped, &program).unwrap();
+    }
+    program
 }
 
 /// A process that keeps a network namespace; it has one of its own when this returns.
@@ -361,7 +358,7 @@ fn launch(folder: &Path, network: u32, settings: &Settings) -> Child {
         .args(["--reuid", "107", "--regid", "107", "--clear-groups", "--no-new-privs"])
         .args(["--bounding-set=-all,+net_bind_service", "--inh-caps=-all,+net_bind_service"])
         .arg("--ambient-caps=-all,+net_bind_service")
-        .arg(program())
+        .arg(program(folder))
         .args(["--name", "web", "--namespace", "default", "--uid", UID, "--qemu-timeout", "5m"])
         .args(["--grace-period-seconds", "60", "--hook-sidecars", "0", "--use-emulation"])
         .args(["--ovmf-path", "/usr/share/OVMF"]);
