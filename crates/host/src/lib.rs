@@ -3,6 +3,7 @@
 //! Each module reads one thing. What it reads is turned into plain types by a function of the text alone.
 
 pub mod cgroup;
+pub mod code;
 pub mod cpus;
 pub mod device;
 pub mod kvm;

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kubevirt_domain::{Domain, qemu};
 use kubevirt_launcher_rpc::report::{Reason, State};
@@ -14,6 +15,9 @@ use crate::host;
 use crate::launcher::{Launcher, Stage};
 use crate::orphans;
 use crate::running::Running;
+
+/// When a machine has started, its launcher has done what it does only once.
+const SETTLED: Duration = Duration::from_secs(1);
 
 /// How a machine comes into being.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +68,7 @@ impl Launcher {
         self.set_running(Some(running.clone()));
         self.set_stage(Stage::Running);
         tokio::spawn(self.clone().watch(running.clone(), events));
+        tokio::spawn(settle());
         Ok(running)
     }
 
@@ -77,6 +82,14 @@ impl Launcher {
             }
         }
         Ok(())
+    }
+}
+
+/// From now on the launcher mostly waits: what only its start needed need not stay in memory.
+async fn settle() {
+    tokio::time::sleep(SETTLED).await;
+    if let Err(error) = kubevirt_host::code::let_go() {
+        tracing::debug!(%error, "the code of the start stays in memory");
     }
 }
 
