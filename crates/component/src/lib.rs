@@ -1,0 +1,1 @@
+//! What every daemon needs: stores of watched objects, work queues, events, patches.

@@ -1,0 +1,1 @@
+//! Makes instances of machines, and pods of instances.

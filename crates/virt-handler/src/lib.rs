@@ -1,0 +1,1 @@
+//! Looks after the instances of a node.

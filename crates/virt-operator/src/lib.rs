@@ -1,0 +1,1 @@
+//! What installs the system: every object of the components.
