@@ -1,1 +1,3 @@
 //! Makes instances of machines, and pods of instances.
+
+pub mod context;
