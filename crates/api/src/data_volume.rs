@@ -15,7 +15,7 @@ use crate::kind::kind;
 use crate::open_enum::open_enum;
 
 kind! {
-    /// A claim together with what it is to be filled with.
+    /// A claim that the importer makes and fills; known to clusters that have it installed.
     DataVolume: CDI, "v1beta1", "datavolumes", NamespaceResourceScope;
     spec: DataVolumeSpec,
     status: DataVolumeStatus
@@ -33,23 +33,6 @@ kind! {
     StorageProfile: CDI, "v1beta1", "storageprofiles", ClusterResourceScope;
     spec: StorageProfileSpec,
     status: StorageProfileStatus
-}
-
-/// How far filling the claim has got.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DataVolumeStatus {
-    /// Name of the claim behind the data volume.
-    pub claim_name: Option<String>,
-    /// The current step.
-    pub phase: Option<DataVolumePhase>,
-    /// How much has been copied, such as `42.0%`.
-    pub progress: Option<String>,
-    /// How often the pod that fills the claim was restarted.
-    pub restart_count: Option<i32>,
-    /// Whether the claim is bound, being filled and ready.
-    pub conditions: Option<Vec<Condition>>,
 }
 
 /// What the administrator sets; nothing that machines need.
@@ -98,6 +81,23 @@ pub struct ClaimPropertySet {
     pub access_modes: Option<Vec<String>>,
     /// `Block` or `Filesystem`.
     pub volume_mode: Option<String>,
+}
+
+/// How far the importer has come, as far as machines need to know.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DataVolumeStatus {
+    /// Name of the claim that is filled.
+    pub claim_name: Option<String>,
+    /// How far it is, in one word.
+    pub phase: Option<DataVolumePhase>,
+    /// How much has been copied, in percent.
+    pub progress: Option<String>,
+    /// How often the importer had to start again.
+    pub restart_count: Option<i32>,
+    /// Whether it is bound, running and ready.
+    pub conditions: Option<Vec<Condition>>,
 }
 
 /// What a DataVolume should be filled with and the claim that will hold it.
@@ -356,18 +356,12 @@ open_enum! {
 }
 
 open_enum! {
-    /// Step of filling the claim of a data volume; Succeeded and Failed are final.
+    /// How far a DataVolume is; machines tell those that are usable, failed or still at work.
     pub enum DataVolumePhase {
         Pending = "Pending",
         PvcBound = "PVCBound",
-        ImportScheduled = "ImportScheduled",
-        ImportInProgress = "ImportInProgress",
-        CloneScheduled = "CloneScheduled",
-        CloneInProgress = "CloneInProgress",
-        UploadScheduled = "UploadScheduled",
-        UploadReady = "UploadReady",
-        WaitForFirstConsumer = "WaitForFirstConsumer",
         PendingPopulation = "PendingPopulation",
+        WaitForFirstConsumer = "WaitForFirstConsumer",
         Succeeded = "Succeeded",
         Failed = "Failed",
         Unknown = "Unknown",
