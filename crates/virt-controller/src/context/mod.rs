@@ -8,8 +8,8 @@ mod wakes;
 use std::sync::Arc;
 
 use kube::{Api, Client, Resource};
-use kubevirt_component::configuration::Configuration;
 use kubevirt_component::Recorder;
+use kubevirt_component::configuration::Configuration;
 use tokio_util::sync::CancellationToken;
 
 pub use queues::Queues;
