@@ -17,6 +17,9 @@ use super::{choose, member, revision, update};
 /// As many machines are made or deleted at a time.
 pub const BURST: usize = 250;
 
+/// Finds the instance of a machine by its name.
+pub type FindInstance = Box<dyn Fn(&str) -> Option<Arc<VirtualMachineInstance>> + Send + Sync>;
+
 /// What there is.
 pub struct Observed {
     /// The pool.
@@ -28,7 +31,7 @@ pub struct Observed {
     /// How the pool looked when machines were made.
     pub revisions: Vec<Arc<ControllerRevision>>,
     /// The instance of a machine.
-    pub instance: Box<dyn Fn(&str) -> Option<Arc<VirtualMachineInstance>> + Send + Sync>,
+    pub instance: FindInstance,
     /// Whether there is a machine of this name already, whoever it belongs to.
     pub taken: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }

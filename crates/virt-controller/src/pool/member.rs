@@ -39,9 +39,7 @@ pub fn update(
 ) -> VirtualMachine {
     let mut vm = seen.clone();
     shape(&mut vm, pool, index, revision);
-    let firmware = |vm: &VirtualMachine| {
-        vm.spec.template.spec.as_ref()?.domain.firmware.clone()
-    };
+    let firmware = |vm: &VirtualMachine| vm.spec.template.spec.as_ref()?.domain.firmware.clone();
     if let Some(old) = firmware(seen) {
         let template = &mut vm.spec.template;
         let firmware = template.spec.get_or_insert_default().domain.firmware.get_or_insert_default();

@@ -64,6 +64,7 @@ impl World {
     /// Decides and does until nothing is left to do.
     fn settle(&mut self) -> usize {
         for round in 0..40 {
+            self.live();
             let plan = self.plan();
             if plan.actions.is_empty() && plan.again.is_none() {
                 return round;
@@ -71,7 +72,6 @@ impl World {
             for action in plan.actions {
                 self.carry_out(action);
             }
-            self.live();
         }
         panic!("it does not settle: {:?}", self.plan());
     }
@@ -207,7 +207,7 @@ fn an_update_restarts_only_as_many_as_may_be_away() {
     world.settle();
     assert!(world.instances.iter().all(|vmi| vmi.spec.hostname.as_deref() == Some("new")));
     // Only the revision that is in use is kept.
-    let kept: Vec<_> = world.revisions.iter().map(|revision| revision.name_any()).collect();
+    let kept: Vec<_> = world.revisions.iter().map(ResourceExt::name_any).collect();
     assert_eq!(kept, ["desk-2"]);
 }
 

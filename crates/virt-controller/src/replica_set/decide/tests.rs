@@ -59,6 +59,8 @@ fn summary(plan: &Plan) -> Vec<String> {
     plan.actions.iter().map(words).collect()
 }
 
+type Case = (&'static str, i32, bool, Vec<VirtualMachineInstance>, &'static [&'static str]);
+
 #[test]
 fn cases() {
     let running = |name: &str| owned(member(name, "Running", true));
@@ -68,7 +70,7 @@ fn cases() {
     stranger.metadata.labels = None;
     let mut going = running("going");
     going.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
-    let cases: Vec<(&str, i32, bool, Vec<VirtualMachineInstance>, &[&str])> = vec![
+    let cases: Vec<Case> = vec![
         ("nothing there", 2, false, vec![], &["create", "create"]),
         ("enough", 1, false, vec![running("a")], &[]),
         ("not ready goes first", 1, false, vec![running("a"), starting("b")], &["delete b"]),
@@ -118,7 +120,7 @@ fn carry_out(all: &mut Vec<VirtualMachineInstance>, plan: Plan) {
                 all.push(vmi);
             }
             Action::DeleteSurplus(vmi) | Action::DeleteFinished(vmi) => {
-                all.retain(|it| it.uid() != vmi.uid())
+                all.retain(|it| it.uid() != vmi.uid());
             }
             Action::Adopt(vmi) => {
                 let orphan = all.iter_mut().find(|it| it.uid() == vmi.uid()).unwrap();
