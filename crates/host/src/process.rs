@@ -6,11 +6,13 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::thread;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, prlimit};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::inside::Inside;
 use crate::mounts::MountNs;
@@ -93,6 +95,27 @@ impl Process {
     /// What one of its files in `/proc` says.
     pub fn text(&self, name: &str) -> io::Result<String> {
         io::read_to_string(self.file(name)?)
+    }
+
+    /// Whether it is in our own mount namespace.
+    pub fn shares_our_mounts(&self) -> io::Result<bool> {
+        use std::os::unix::fs::MetadataExt;
+        let (theirs, ours) =
+            (self.file("ns/mnt")?.metadata()?, std::fs::metadata("/proc/thread-self/ns/mnt")?);
+        Ok((theirs.dev(), theirs.ino()) == (ours.dev(), ours.ino()))
+    }
+
+    /// What its file `cgroup` says to someone in this namespace of control groups.
+    pub fn groups_seen_from(&self, namespace: &Path) -> io::Result<String> {
+        let namespace = File::open(namespace)?;
+        let read = || {
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::ControlGroup))?;
+            self.text("cgroup")
+        };
+        thread::scope(|scope| {
+            let thread = thread::Builder::new().name("cgroupns".into()).spawn_scoped(scope, read)?;
+            thread.join().map_err(|_| io::Error::other("the reading of control groups panicked"))?
+        })
     }
 
     fn file(&self, name: &str) -> io::Result<File> {
@@ -212,6 +235,9 @@ mod tests {
         let found = Process::listening_on(&socket).unwrap();
         assert_eq!(found.id(), std::process::id());
         assert!(found.is_alive().unwrap());
+        assert!(found.shares_our_mounts().unwrap());
+        let seen = found.groups_seen_from(Path::new("/proc/self/ns/cgroup")).unwrap();
+        assert_eq!(seen, std::fs::read_to_string("/proc/self/cgroup").unwrap());
         assert_eq!(
             found.root().unwrap().identity().unwrap(),
             Inside::folder(Path::new("/")).unwrap().identity().unwrap()
