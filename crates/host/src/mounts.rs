@@ -170,6 +170,6 @@ mod tests {
     fn a_panic_is_an_error() {
         let namespace = MountNs::current().unwrap();
         assert!(namespace.run(|| panic!("as the test wants it")).is_err());
-        assert_eq!(namespace.run(|| Path::new("/").is_dir()).unwrap(), true);
+        assert!(namespace.run(|| Path::new("/").is_dir()).unwrap());
     }
 }

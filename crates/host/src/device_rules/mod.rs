@@ -4,6 +4,8 @@ mod program;
 mod v1;
 mod v2;
 
+use std::path::Path;
+
 use rustix::fs::{major, minor};
 
 use crate::cgroup::{Cgroups, Folder};
@@ -68,7 +70,7 @@ pub fn allow(
             let mut rules = others();
             rules.extend(of_every_container());
             rules.extend_from_slice(devices);
-            v2::set(folder, &program::assemble(&rules))
+            set_v2(folder, &rules)
         }
     }
 }
@@ -82,7 +84,16 @@ pub fn deny(groups: &Cgroups, devices: &[Rule], others: impl FnOnce() -> Vec<Rul
             let mut rules = others();
             rules.retain(|rule| !devices.contains(rule));
             rules.extend(of_every_container());
-            v2::set(folder, &program::assemble(&rules))
+            set_v2(folder, &rules)
         }
     }
+}
+
+/// Some runtimes put a container into a group within its own, and a program on both.
+fn set_v2(folder: &Path, rules: &[Rule]) -> std::io::Result<bool> {
+    let program = program::assemble(rules);
+    let own = folder.parent().filter(|_| folder.file_name().is_some_and(|name| name == "container"));
+    let own = own.filter(|own| own.extension().is_some_and(|end| end == "scope"));
+    let above = own.map_or(Ok(false), |own| v2::set(own, &program))?;
+    Ok(v2::set(folder, &program)? || above)
 }
