@@ -2,6 +2,8 @@
 
 mod admit;
 mod component;
+mod documents;
+mod render;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -15,6 +17,8 @@ use component::COMPONENTS;
 enum Command {
     /// Check manifests, or answer an AdmissionReview, as the cluster would.
     Admit(admit::Arguments),
+    /// Show what machines would become: their launcher pods, their domains, their QEMU command lines.
+    Render(render::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -23,6 +27,7 @@ fn main() -> ExitCode {
         Some((component, arguments)) => (component.run)(&arguments),
         None => match parse(arguments) {
             Command::Admit(arguments) => admit::run(&arguments),
+            Command::Render(arguments) => render::run(&arguments),
         },
     };
     result.unwrap_or_else(|error| {

@@ -5,6 +5,7 @@
 mod admit;
 mod launcher;
 mod programs;
+mod render;
 
 /// The binary under test.
 const BINARY: &str = env!("CARGO_BIN_EXE_kubevirt");
