@@ -1,1 +1,3 @@
 //! Looks after the instances of a node.
+
+pub mod devices;

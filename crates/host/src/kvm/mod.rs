@@ -55,7 +55,8 @@ pub fn probe() -> Kvm {
     probe_device(Path::new(DEVICE))
 }
 
-fn probe_device(path: &Path) -> Kvm {
+/// The same with a device node elsewhere, such as the one of the host as a container sees it.
+pub fn probe_device(path: &Path) -> Kvm {
     match device::check(path) {
         Device::Usable => attempt(path).map_or_else(|reason| Kvm::Unusable { reason }, |()| Kvm::Usable),
         Device::Missing => Kvm::Missing,
