@@ -8,7 +8,33 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
+use crate::condition::Condition;
+use crate::kind::kind;
 use crate::open_enum::open_enum;
+
+kind! {
+    /// A claim that the importer makes and fills; known to clusters that have it installed.
+    DataVolume: CDI, "v1beta1", "datavolumes", NamespaceResourceScope;
+    spec: DataVolumeSpec,
+    status: DataVolumeStatus
+}
+
+/// How far the importer has come, as far as machines need to know.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DataVolumeStatus {
+    /// Name of the claim that is filled.
+    pub claim_name: Option<String>,
+    /// How far it is, in one word.
+    pub phase: Option<DataVolumePhase>,
+    /// How much has been copied, in percent.
+    pub progress: Option<String>,
+    /// How often the importer had to start again.
+    pub restart_count: Option<i32>,
+    /// Whether it is bound, running and ready.
+    pub conditions: Option<Vec<Condition>>,
+}
 
 /// What a DataVolume should be filled with and the claim that will hold it.
 #[skip_serializing_none]
@@ -262,5 +288,19 @@ open_enum! {
     pub enum DataVolumeContentType {
         Kubevirt = "kubevirt",
         Archive = "archive",
+    }
+}
+
+open_enum! {
+    /// How far a DataVolume is; machines tell those that are usable, failed or still at work.
+    pub enum DataVolumePhase {
+        Pending = "Pending",
+        PvcBound = "PVCBound",
+        PendingPopulation = "PendingPopulation",
+        WaitForFirstConsumer = "WaitForFirstConsumer",
+        Succeeded = "Succeeded",
+        Failed = "Failed",
+        Unknown = "Unknown",
+        Paused = "Paused",
     }
 }

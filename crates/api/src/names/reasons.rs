@@ -30,6 +30,10 @@ pub mod vm {
     pub const ANNOTATIONS_LABELS_CHANGE_ERROR: &str = "AnnotationsLabelsChangeError";
     /// The firmware identity could not be kept.
     pub const FIRMWARE_UUID_ERROR: &str = "FirmwareUUIDError";
+    /// The instance type does not exist.
+    pub const FAILED_FIND_INSTANCETYPE: &str = "FailedFindInstancetype";
+    /// The preference does not exist.
+    pub const FAILED_FIND_PREFERENCE: &str = "FailedFindPreference";
     /// Memory could not be dumped.
     pub const MEMORY_DUMP_ERROR: &str = "MemoryDumpError";
     /// Something failed without a reason of its own.

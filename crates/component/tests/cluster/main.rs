@@ -1,0 +1,5 @@
+//! What daemons share, against a real API server.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod events;
+mod watch;
