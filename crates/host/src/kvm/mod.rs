@@ -3,6 +3,7 @@
 //! On some nested hosts each instruction of a guest is emulated, SSE ends in an internal error, and a machine that was
 //! started with KVM hangs without a word. So a tiny guest has to run before anything is promised.
 
+mod abilities;
 mod accelerator;
 #[cfg(any(not(target_arch = "x86_64"), test))]
 mod create;
@@ -14,6 +15,7 @@ mod trial;
 use std::fmt;
 use std::path::Path;
 
+pub use abilities::{Abilities, TimeStampCounter, abilities};
 pub use accelerator::{Accelerator, NoAccelerator, accelerator};
 #[cfg(not(target_arch = "x86_64"))]
 use create::attempt;
