@@ -1,9 +1,9 @@
 //! What the handler counts itself.
 
+use kubevirt_component::Metrics;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 
 /// Counts of the handler; clones share them.
 #[derive(Clone, Debug, Default)]
@@ -14,14 +14,14 @@ pub struct Own {
 
 impl Own {
     /// Adds them to what prometheus is told.
-    pub fn register(&self, registry: &mut Registry) {
-        registry.register(
+    pub fn register(&self, metrics: &Metrics) {
+        metrics.add(
             "kubevirt_virt_handler_ready_status",
             "Whether this virt-handler takes care of instances",
             self.ready.clone(),
         );
-        registry.register(
-            "kubevirt_vmi_guest_os_panic",
+        metrics.add(
+            "kubevirt_vmi_guest_os_panic_total",
             "How often the system of a guest gave up, by the way it told",
             self.panics.clone(),
         );
@@ -53,10 +53,9 @@ mod tests {
         own.guest_panicked("default", "one", "hyper-v", Some(0x1e));
         own.guest_panicked("default", "one", "pvpanic", None);
         own.guest_panicked("default", "one", "pvpanic", None);
-        let mut registry = Registry::default();
-        own.register(&mut registry);
-        let mut told = String::new();
-        prometheus_client::encoding::text::encode(&mut told, &registry).unwrap();
+        let metrics = Metrics::new();
+        own.register(&metrics);
+        let told = metrics.text();
         assert!(told.contains("kubevirt_virt_handler_ready_status 1\n"), "{told}");
         for (kind, code, count) in [("hyper-v", "0x1e", 1), ("pvpanic", "unknown", 2)] {
             let line = format!(
