@@ -4,3 +4,4 @@ pub mod context;
 mod owned;
 pub mod pool;
 pub mod replica_set;
+pub mod vmi;
