@@ -26,7 +26,7 @@ pub fn api(config: &InstallConfig) -> Value {
     pods::mount_authority(pod);
     let container = &mut pod["containers"][0];
     container["livenessProbe"] = pods::probe("/healthz", 10, 8);
-    container["readinessProbe"] = pods::probe("/healthz", 5, 3);
+    container["readinessProbe"] = pods::probe("/readyz", 5, 3);
     container["resources"] = json!({ "requests": { "cpu": "5m", "memory": "50Mi" } });
     deployment(config, components::API, template)
 }

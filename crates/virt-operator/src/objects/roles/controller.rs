@@ -11,25 +11,14 @@ pub(super) fn rights() -> Rights {
 
 /// On kinds of KubeVirt.
 fn ours() -> Vec<Rule> {
+    const OWNERS: &[&str] =
+        &["virtualmachines", "virtualmachineinstances", "virtualmachineinstancereplicasets"];
     vec![
-        Rule::new(groups::KUBEVIRT, &["kubevirts", "virtualmachineinstancepresets"], READ),
+        Rule::new(groups::KUBEVIRT, &["kubevirts", "virtualmachineinstancemigrations"], READ),
+        Rule::new(groups::KUBEVIRT, OWNERS, OWN),
         Rule::new(
             groups::KUBEVIRT,
-            &[
-                "virtualmachines",
-                "virtualmachineinstances",
-                "virtualmachineinstancereplicasets",
-                "virtualmachineinstancemigrations",
-            ],
-            OWN,
-        ),
-        Rule::new(
-            groups::KUBEVIRT,
-            &[
-                "virtualmachines/status",
-                "virtualmachineinstancereplicasets/status",
-                "virtualmachineinstancemigrations/status",
-            ],
+            &["virtualmachines/status", "virtualmachineinstancereplicasets/status"],
             &["patch"],
         ),
         // Who makes an object that blocks the end of its owner must be allowed to.
@@ -39,7 +28,6 @@ fn ours() -> Vec<Rule> {
                 "virtualmachines/finalizers",
                 "virtualmachineinstances/finalizers",
                 "virtualmachineinstancereplicasets/finalizers",
-                "virtualmachineinstancemigrations/finalizers",
             ],
             &["update"],
         ),
@@ -56,12 +44,6 @@ fn ours() -> Vec<Rule> {
             ],
             READ,
         ),
-        Rule::new(groups::MIGRATIONS, &["migrationpolicies"], READ),
-        Rule::new(
-            groups::SNAPSHOT,
-            &["virtualmachinesnapshots", "virtualmachinesnapshotcontents", "virtualmachinerestores"],
-            READ,
-        ),
     ]
 }
 
@@ -73,18 +55,14 @@ fn clusters() -> Vec<Rule> {
         Rule::new("", &["pods/finalizers"], &["update"]),
         Rule::new("", &["persistentvolumeclaims"], OWN),
         Rule::new("", &["nodes"], &["get", "list", "watch", "patch"]),
-        Rule::new("", &["namespaces", "resourcequotas", "limitranges"], READ),
+        Rule::new("", &["namespaces"], READ),
         Rule::new("", &["events"], &["create", "patch"]),
         Rule::new("apps", &["controllerrevisions"], OWN),
-        Rule::new(groups::POLICY, &["poddisruptionbudgets"], OWN),
         Rule::new("storage.k8s.io", &["storageclasses"], READ),
-        Rule::new("resource.k8s.io", &["resourceclaims", "resourceslices"], READ),
-        Rule::new("apiextensions.k8s.io", &["customresourcedefinitions"], READ),
         // Whether the owner of a machine may clone what it clones.
         Rule::new("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
         Rule::new(groups::CDI, &["datavolumes"], OWN),
-        Rule::new(groups::CDI, &["cdis", "cdiconfigs", "datasources", "storageprofiles"], READ),
-        Rule::new(groups::VOLUME_SNAPSHOT, &["volumesnapshots"], READ),
+        Rule::new(groups::CDI, &["cdiconfigs", "datasources", "storageprofiles"], READ),
         Rule::new(groups::NETWORK_ATTACHMENT, &["network-attachment-definitions"], READ),
     ]
 }

@@ -14,7 +14,6 @@ pub(super) fn rights() -> Rights {
         global: vec![
             Rule::new(groups::KUBEVIRT, &["virtualmachineinstances"], CHANGE),
             Rule::new(groups::KUBEVIRT, &["kubevirts"], READ),
-            Rule::new(groups::MIGRATIONS, &["migrationpolicies"], READ),
             Rule::new("", &["nodes"], CHANGE),
             Rule::new("", &["events"], &["create", "patch"]),
         ],
