@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 static ESTABLISHED: OnceCell<BTreeSet<String>> = OnceCell::const_new();
 
 /// Applies every file of `manifests/crds` and waits until the API server serves it; returns their names.
-async fn establish(test: &Test) -> Result<&'static BTreeSet<String>> {
+pub(crate) async fn establish(test: &Test) -> Result<&'static BTreeSet<String>> {
     ESTABLISHED
         .get_or_try_init(async || {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../manifests/crds");
