@@ -6,6 +6,7 @@ mod components;
 mod crds;
 mod failures;
 mod images;
+mod install;
 mod lifecycle;
 mod nodes;
 mod pods;
