@@ -5,4 +5,5 @@ pub mod coverage;
 pub mod crds;
 pub mod guest;
 pub mod image;
+pub mod images;
 pub mod sha256;
