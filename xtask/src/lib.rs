@@ -6,4 +6,6 @@ pub mod crds;
 pub mod guest;
 pub mod image;
 pub mod images;
+pub mod install;
 pub mod sha256;
+pub mod up;
