@@ -69,7 +69,7 @@ async fn every_program_runs_in_its_image() -> Result<()> {
                 ),
                 ("qemu-img", launcher, &["qemu-img", "--version"], "qemu-img version"),
                 ("virtiofsd", launcher, &["/usr/libexec/virtiofsd", "--version"], "virtiofsd"),
-                ("swtpm", launcher, &["swtpm", "socket", "--version"], "TPM emulator"),
+                ("swtpm", launcher, &["swtpm", "--version"], "TPM emulator"),
                 ("tpm", launcher, &tpm, "Successfully authored TPM state"),
                 ("passt", launcher, &["passt", "--version"], "passt"),
             ];
