@@ -1,1 +1,7 @@
 //! Makes instances of machines, and pods of instances.
+
+pub mod context;
+mod owned;
+pub mod pool;
+pub mod replica_set;
+pub mod vmi;

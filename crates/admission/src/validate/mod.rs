@@ -21,7 +21,7 @@ pub mod preference;
 pub mod preset;
 pub mod replica_set;
 pub mod restore;
-mod same;
+pub mod same;
 pub mod snapshot;
 pub mod status;
 pub mod vm;

@@ -68,7 +68,7 @@ const MAPS: [&str; 5] = ["addedNodeSelector", "annotations", "labels", "matchLab
 /// and amounts and durations count by their size.
 ///
 /// Clients leave out on the way back what they found empty, which must not look like a change.
-pub(crate) fn same<T: PartialEq + Serialize>(one: &T, other: &T) -> bool {
+pub fn same<T: PartialEq + Serialize>(one: &T, other: &T) -> bool {
     // Nearly every change leaves most of an object as it is, to the letter.
     one == other || plain(one) == plain(other)
 }

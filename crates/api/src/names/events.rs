@@ -28,6 +28,12 @@ pub mod objects {
     pub const ADVANCED_FEATURE_USE: &str = "AdvancedFeatureUse";
 }
 
+/// Nodes.
+pub mod node {
+    /// The CPU of the node is of a model that is too old to use.
+    pub const HOST_MODEL_IS_OBSOLETE: &str = "HostModelIsObsolete";
+}
+
 /// The life of an instance.
 pub mod vmi {
     /// The guest was defined.

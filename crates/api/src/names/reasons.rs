@@ -30,6 +30,10 @@ pub mod vm {
     pub const ANNOTATIONS_LABELS_CHANGE_ERROR: &str = "AnnotationsLabelsChangeError";
     /// The firmware identity could not be kept.
     pub const FIRMWARE_UUID_ERROR: &str = "FirmwareUUIDError";
+    /// The instance type does not exist.
+    pub const FAILED_FIND_INSTANCETYPE: &str = "FailedFindInstancetype";
+    /// The preference does not exist.
+    pub const FAILED_FIND_PREFERENCE: &str = "FailedFindPreference";
     /// Memory could not be dumped.
     pub const MEMORY_DUMP_ERROR: &str = "MemoryDumpError";
     /// Something failed without a reason of its own.
@@ -140,6 +144,12 @@ pub mod vmi {
     pub const IMAGE_PULL_BACK_OFF: &str = "ImagePullBackOff";
     /// The handler on the node no longer answers.
     pub const NODE_UNRESPONSIVE: &str = "NodeUnresponsive";
+    /// The launcher ended without a word of its guest.
+    pub const LAUNCHER_ENDED: &str = "LauncherEnded";
+    /// The launcher does not answer, or never did.
+    pub const LAUNCHER_UNRESPONSIVE: &str = "LauncherUnresponsive";
+    /// The launcher speaks another version than its node.
+    pub const LAUNCHER_NOT_UNDERSTOOD: &str = "LauncherNotUnderstood";
 }
 
 /// Reasons on the volumes of an instance.

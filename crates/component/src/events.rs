@@ -1,0 +1,124 @@
+//! Tells users, as events on their objects, what happened.
+
+mod told;
+
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use told::{Say, Told};
+
+/// So many events may wait for a slow API server; more are lost, for nothing may wait for an event.
+const BACKLOG: usize = 1000;
+
+/// Whether all is as it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// It is.
+    Normal,
+    /// Somebody should have a look.
+    Warning,
+}
+
+/// Sends events in the background, in the order in which they happened. Clones share the way.
+#[derive(Clone)]
+pub struct Recorder(mpsc::Sender<Happening>);
+
+/// Something that happened to an object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Happening {
+    object: Named,
+    kind: Kind,
+    reason: String,
+    message: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Named {
+    api_version: String,
+    kind: String,
+    namespace: Option<String>,
+    name: String,
+    uid: Option<String>,
+}
+
+impl Recorder {
+    /// Speaks as the component of this name.
+    pub fn new(client: Client, component: &'static str) -> Self {
+        let (sender, receiver) = mpsc::channel(BACKLOG);
+        tokio::spawn(send_all(client, component, receiver));
+        Self(sender)
+    }
+
+    /// Tells what happened to an object. What is said again is counted, not repeated.
+    pub fn event<K>(&self, object: &K, kind: Kind, reason: &str, message: impl Into<String>)
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let object = Named {
+            api_version: K::api_version(&()).into_owned(),
+            kind: K::kind(&()).into_owned(),
+            namespace: object.namespace(),
+            name: object.name_any(),
+            uid: object.uid(),
+        };
+        let happening = Happening { object, kind, reason: reason.to_owned(), message: message.into() };
+        if let Err(lost) = self.0.try_send(happening) {
+            tracing::warn!(%lost, "an event is lost");
+        }
+    }
+}
+
+async fn send_all(client: Client, component: &'static str, mut happenings: mpsc::Receiver<Happening>) {
+    let mut told = Told::default();
+    while let Some(happening) = happenings.recv().await {
+        let namespace = happening.object.namespace.clone().unwrap_or_else(|| "default".to_owned());
+        let events = Api::<Event>::namespaced(client.clone(), &namespace);
+        let outcome = match told.hear(&happening, Instant::now()) {
+            Say::Nothing => continue,
+            Say::New => announce(&events, component, &happening)
+                .await
+                .map(|name| told.announced(happening, name, Instant::now())),
+            Say::Again { name, count } => count_again(&events, &name, count).await,
+        };
+        if let Err(error) = outcome {
+            // The object, or its whole namespace, may be gone.
+            tracing::debug!(%error, "an event could not be told");
+        }
+    }
+}
+
+async fn announce(events: &Api<Event>, component: &str, happening: &Happening) -> kube::Result<String> {
+    let now = jiff::Timestamp::now();
+    let named = &happening.object;
+    let mut event = Event {
+        count: Some(1),
+        first_timestamp: Some(Time(now)),
+        last_timestamp: Some(Time(now)),
+        message: Some(happening.message.clone()),
+        reason: Some(happening.reason.clone()),
+        reporting_component: Some(component.to_owned()),
+        source: Some(EventSource { component: Some(component.to_owned()), host: None }),
+        type_: Some(format!("{:?}", happening.kind)),
+        ..Event::default()
+    };
+    event.involved_object = ObjectReference {
+        api_version: Some(named.api_version.clone()),
+        kind: Some(named.kind.clone()),
+        namespace: named.namespace.clone(),
+        name: Some(named.name.clone()),
+        uid: named.uid.clone(),
+        ..ObjectReference::default()
+    };
+    event.metadata.name = Some(format!("{}.{:x}", named.name, now.as_nanosecond()));
+    events.create(&PostParams::default(), &event).await.map(|event| event.name_any())
+}
+
+async fn count_again(events: &Api<Event>, name: &str, count: i32) -> kube::Result<()> {
+    let patch = json!({"count": count, "lastTimestamp": Time(jiff::Timestamp::now())});
+    events.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map(|_| ())
+}

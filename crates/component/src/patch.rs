@@ -1,0 +1,94 @@
+//! The one way to change an object: say what differs from what was seen, and nothing else.
+
+use std::fmt::Debug;
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{Patch as Operations, PatchOperation, ReplaceOperation};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// What makes the object that was seen the object that is wanted, or nothing if they are the same.
+///
+/// Only what our types hold can be in it, so fields that they do not know stay as they are. The version of the
+/// object that was seen is part of it: the API server refuses it with a conflict if somebody wrote in between.
+pub fn difference<K: Resource + Serialize>(seen: &K, wanted: &K) -> serde_json::Result<Option<Operations>> {
+    let mut operations = json_patch::diff(&serde_json::to_value(seen)?, &serde_json::to_value(wanted)?);
+    if operations.0.is_empty() {
+        return Ok(None);
+    }
+    if let Some(version) = &seen.meta().resource_version {
+        let path = PointerBuf::from_tokens(["metadata", "resourceVersion"]);
+        let value = Value::String(version.clone());
+        operations.0.push(PatchOperation::Replace(ReplaceOperation { path, value }));
+    }
+    Ok(Some(operations))
+}
+
+/// Writes what differs from what was seen. Nothing is sent if nothing differs.
+pub async fn write<K>(api: &Api<K>, seen: &K, wanted: &K) -> kube::Result<Option<K>>
+where
+    K: Resource + Serialize + DeserializeOwned + Clone + Debug,
+{
+    let Some((name, patch)) = request(seen, wanted)? else { return Ok(None) };
+    api.patch(name, &PatchParams::default(), &patch).await.map(Some)
+}
+
+/// The same for the status of a kind that has it apart.
+pub async fn write_status<K>(api: &Api<K>, seen: &K, wanted: &K) -> kube::Result<Option<K>>
+where
+    K: Resource + Serialize + DeserializeOwned + Clone + Debug,
+{
+    let Some((name, patch)) = request(seen, wanted)? else { return Ok(None) };
+    api.patch_status(name, &PatchParams::default(), &patch).await.map(Some)
+}
+
+fn request<'a, K>(seen: &'a K, wanted: &K) -> kube::Result<Option<(&'a str, Patch<()>)>>
+where
+    K: Resource + Serialize,
+{
+    let name = seen.meta().name.as_deref().unwrap_or_default();
+    let operations = difference(seen, wanted).map_err(kube::Error::SerdeError)?;
+    Ok(operations.map(|operations| (name, Patch::Json(operations))))
+}
+
+/// Whether the object was written by somebody else since it was seen.
+pub fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409 && status.reason == "Conflict")
+}
+
+/// Whether there is an object of this name already.
+pub fn is_taken(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.reason == "AlreadyExists")
+}
+
+/// Whether there is no such object.
+pub fn is_gone(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_differs_and_only_over_what_was_seen() {
+        let mut seen = ConfigMap::default();
+        seen.metadata.resource_version = Some("7".into());
+        seen.data = Some([("a".to_owned(), "1".to_owned())].into());
+        assert_eq!(difference(&seen, &seen.clone()).unwrap(), None);
+        let mut wanted = seen.clone();
+        wanted.data = Some([("a".to_owned(), "2".to_owned())].into());
+        let difference = serde_json::to_value(difference(&seen, &wanted).unwrap()).unwrap();
+        let expected = json!([
+            {"op": "replace", "path": "/data/a", "value": "2"},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"},
+        ]);
+        assert_eq!(difference, expected);
+    }
+}

@@ -1,0 +1,279 @@
+//! Keeps a store in line with the API server, and tells queues what changed.
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use kube::core::{DeserializeGuard, NamespaceResourceScope};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::key::NamespacedName;
+use crate::queue::Queue;
+use crate::store::{Change, IndexOf, State, Store};
+
+/// After this time every object is looked at once more, whether it changed or not: it mends what a mistake of ours,
+/// or a change outside the cluster, left behind.
+const RESYNC: Duration = Duration::from_secs(3600);
+
+type Listener<K> = Box<dyn Fn(&Change<'_, K>) + Send + Sync>;
+
+/// What is to be watched, and who wants to hear of it.
+pub struct Watch<K> {
+    api: Api<DeserializeGuard<K>>,
+    selectors: watcher::Config,
+    optional: bool,
+    indexes: Vec<(&'static str, IndexOf<K>)>,
+    trim: Option<fn(&mut K)>,
+    listeners: Vec<Listener<K>>,
+}
+
+impl<K> Watch<K>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
+{
+    /// Watches the whole cluster.
+    pub fn all(client: Client) -> Self {
+        Self::of(Api::all(client))
+    }
+
+    /// Watches one namespace.
+    pub fn within(client: Client, namespace: &str) -> Self
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+    {
+        Self::of(Api::namespaced(client, namespace))
+    }
+
+    fn of(api: Api<DeserializeGuard<K>>) -> Self {
+        Self {
+            api,
+            selectors: watcher::Config::default().any_semantic(),
+            optional: false,
+            indexes: Vec::new(),
+            trim: None,
+            listeners: Vec::new(),
+        }
+    }
+
+    /// Only objects with these labels.
+    pub fn labels(mut self, selector: &str) -> Self {
+        self.selectors = self.selectors.labels(selector);
+        self
+    }
+
+    /// Only objects with these fields.
+    pub fn fields(mut self, selector: &str) -> Self {
+        self.selectors = self.selectors.fields(selector);
+        self
+    }
+
+    /// The kind may be missing in the cluster, now or later.
+    pub fn optional(mut self) -> Self {
+        self.optional = true;
+        self
+    }
+
+    /// Objects shall be found by these words, too.
+    pub fn index(mut self, name: &'static str, of: IndexOf<K>) -> Self {
+        self.indexes.push((name, of));
+        self
+    }
+
+    /// Drops what nobody reads before an object is kept.
+    pub fn trim(mut self, trim: fn(&mut K)) -> Self {
+        self.trim = Some(trim);
+        self
+    }
+
+    /// Puts into the queue what a change concerns.
+    pub fn feeds(
+        self,
+        queue: &Queue,
+        keys: impl Fn(&Change<'_, K>) -> Vec<NamespacedName> + Send + Sync + 'static,
+    ) -> Self {
+        let queue = queue.clone();
+        self.tells(move |change| {
+            for key in keys(change) {
+                queue.add(key);
+            }
+        })
+    }
+
+    /// Calls the function for every change, which must be quick.
+    pub fn tells(mut self, listener: impl Fn(&Change<'_, K>) + Send + Sync + 'static) -> Self {
+        self.listeners.push(Box::new(listener));
+        self
+    }
+
+    /// Begins to watch, until told to stop.
+    pub fn start(self, stop: &CancellationToken) -> Store<K> {
+        let (store, state) = Store::new(self.indexes);
+        let follower = Follower {
+            store: store.clone(),
+            state,
+            optional: self.optional,
+            trim: self.trim,
+            listeners: self.listeners,
+            listed: None,
+        };
+        let stop = stop.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = follower.follow(self.api, self.selectors) => {}
+            }
+        });
+        store
+    }
+}
+
+struct Follower<K> {
+    store: Store<K>,
+    state: watch::Sender<State>,
+    optional: bool,
+    trim: Option<fn(&mut K)>,
+    listeners: Vec<Listener<K>>,
+    /// What a list that is under way has brought so far.
+    listed: Option<HashMap<NamespacedName, Arc<K>>>,
+}
+
+impl<K> Follower<K>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
+{
+    async fn follow(mut self, api: Api<DeserializeGuard<K>>, selectors: watcher::Config) {
+        let mut events = pin!(watcher(api, selectors).default_backoff());
+        let mut resync = next_resync();
+        loop {
+            tokio::select! {
+                event = events.next() => match event {
+                    Some(Ok(event)) => self.take_in(event),
+                    Some(Err(error)) => self.complain(&error),
+                    None => return,
+                },
+                () = sleep_until(resync) => {
+                    self.tell_all();
+                    resync = next_resync();
+                }
+            }
+        }
+    }
+
+    fn take_in(&mut self, event: watcher::Event<DeserializeGuard<K>>) {
+        match event {
+            watcher::Event::Init => self.listed = Some(HashMap::new()),
+            watcher::Event::InitApply(object) => {
+                if let (Some(object), Some(listed)) = (self.decoded(object), &mut self.listed) {
+                    listed.insert(NamespacedName::of(&object), Arc::new(object));
+                }
+            }
+            watcher::Event::InitDone => self.replace_all(),
+            watcher::Event::Apply(object) => {
+                if let Some(object) = self.decoded(object) {
+                    self.put(Arc::new(object));
+                }
+            }
+            watcher::Event::Delete(object) => self.remove(&NamespacedName::of(&object)),
+        }
+    }
+
+    fn replace_all(&mut self) {
+        let listed = self.listed.take().unwrap_or_default();
+        // Listeners hear of the changes only when all of them can be seen.
+        let gone: Vec<_> = self.store.names().into_iter().filter(|name| !listed.contains_key(name)).collect();
+        let mut changes = Vec::new();
+        for object in listed.into_values() {
+            let old = self.store.put(object.clone());
+            if !same_version(old.as_deref(), &object) {
+                changes.push((old, Some(object)));
+            }
+        }
+        changes.extend(gone.iter().map(|name| (self.store.take(name), None)));
+        self.state.send_replace(State::Following);
+        for (old, new) in &changes {
+            self.tell(&Change { old: old.as_ref(), new: new.as_ref() });
+        }
+    }
+
+    fn put(&self, object: Arc<K>) {
+        let old = self.store.put(object.clone());
+        self.tell(&Change { old: old.as_ref(), new: Some(&object) });
+    }
+
+    fn remove(&self, name: &NamespacedName) {
+        if let Some(old) = self.store.take(name) {
+            self.tell(&Change { old: Some(&old), new: None });
+        }
+    }
+
+    fn tell(&self, change: &Change<'_, K>) {
+        for listener in &self.listeners {
+            listener(change);
+        }
+    }
+
+    fn tell_all(&self) {
+        for object in self.store.all() {
+            self.tell(&Change { old: Some(&object), new: Some(&object) });
+        }
+    }
+
+    fn decoded(&self, object: DeserializeGuard<K>) -> Option<K> {
+        match object.0 {
+            Ok(mut object) => {
+                object.meta_mut().managed_fields = None;
+                if let Some(trim) = self.trim {
+                    trim(&mut object);
+                }
+                Some(object)
+            }
+            Err(broken) => {
+                let name = broken.metadata.name.as_deref().unwrap_or_default();
+                let namespace = broken.metadata.namespace.as_deref().unwrap_or_default();
+                let kind = K::kind(&());
+                tracing::warn!(%kind, namespace, name, error = broken.error, "left out what cannot be read");
+                None
+            }
+        }
+    }
+
+    fn complain(&self, error: &watcher::Error) {
+        let kind = K::kind(&());
+        if self.optional && is_unknown_kind(error) {
+            let known = self.state.send_replace(State::NotServed);
+            if known != State::NotServed {
+                tracing::info!(%kind, "the cluster does not have this kind");
+                for name in self.store.names() {
+                    self.remove(&name);
+                }
+            }
+            return;
+        }
+        tracing::warn!(%kind, %error, "the watch is interrupted");
+    }
+}
+
+fn is_unknown_kind(error: &watcher::Error) -> bool {
+    let (watcher::Error::InitialListFailed(source) | watcher::Error::WatchStartFailed(source)) = error else {
+        return false;
+    };
+    matches!(source, kube::Error::Api(status) if status.code == 404)
+}
+
+fn same_version<K: Resource>(old: Option<&K>, new: &K) -> bool {
+    let version = new.meta().resource_version.as_deref();
+    version.is_some() && old.is_some_and(|old| old.meta().resource_version.as_deref() == version)
+}
+
+/// Not all components, nor all kinds, at the same moment.
+fn next_resync() -> Instant {
+    Instant::now() + RESYNC.mul_f64(1.0 + fastrand::f64() / 4.0)
+}

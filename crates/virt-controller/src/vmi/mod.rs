@@ -1,0 +1,3 @@
+//! Instances: what they need, and what becomes of them.
+
+pub mod pod;
