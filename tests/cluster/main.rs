@@ -11,3 +11,4 @@ mod lifecycle;
 mod nodes;
 mod pods;
 mod simulated;
+mod system_images;

@@ -83,8 +83,8 @@ fn mount_host(pod: &mut Value) {
     let folders = [
         ("virt-share-dir", "/var/run/kubevirt", Some(BOTH_WAYS)),
         ("virt-private-dir", "/var/run/kubevirt-private", None),
-        ("kubelet-pods", "/var/lib/kubelet/pods", Some(BOTH_WAYS)),
-        ("device-plugin", "/var/lib/kubelet/device-plugins", None),
+        // Pods, device plugins and what the kubelet tells of CPUs. What is mounted below pods must reach them.
+        ("kubelet", "/var/lib/kubelet", Some(BOTH_WAYS)),
     ];
     for (name, path, propagation) in folders {
         let mut mount = json!({ "mountPath": path });
@@ -93,12 +93,6 @@ fn mount_host(pod: &mut Value) {
         }
         let source = json!({ "path": path, "type": "DirectoryOrCreate" });
         pods::mount(pod, name, ("hostPath", source), mount);
-    }
-    // Paths of sockets are short; those below the kubelet's folder are not.
-    if let Value::Array(mounts) = &mut pod["containers"][0]["volumeMounts"] {
-        mounts.push(
-            json!({ "name": "kubelet-pods", "mountPath": "/pods", "mountPropagation": "HostToContainer" }),
-        );
     }
     let mount = json!({ "mountPath": LABELLER_FOLDER, "readOnly": true });
     pods::mount(pod, NODE_LABELLER, ("emptyDir", json!({})), mount);
