@@ -1,3 +1,4 @@
 //! Makes instances of machines, and pods of instances.
 
 pub mod context;
+pub mod vmi;

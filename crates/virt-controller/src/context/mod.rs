@@ -2,13 +2,13 @@
 
 mod queues;
 mod stores;
-mod trim;
+pub(crate) mod trim;
 mod wakes;
 
 use std::sync::Arc;
 
 use kube::{Api, Client, Resource};
-use kubevirt_component::configuration::Configuration;
+use kubevirt_admission::ClusterConfig;
 use kubevirt_component::Recorder;
 use tokio_util::sync::CancellationToken;
 
@@ -48,13 +48,16 @@ pub struct Settings {
     pub namespace: String,
 }
 
+/// Tells the settings of the cluster as they are now.
+pub type Configuration = Arc<dyn Fn() -> Arc<ClusterConfig> + Send + Sync>;
+
 /// What every controller has at hand. Clones share everything.
 #[derive(Clone)]
 pub struct Context {
     /// Speaks to the API server.
     pub client: Client,
-    /// The settings of the cluster, which change while the program runs.
-    pub configuration: Configuration,
+    /// Asks for the settings of the cluster.
+    configuration: Configuration,
     /// What the program was started with.
     pub settings: Arc<Settings>,
     /// Reports events.
@@ -85,6 +88,11 @@ impl Context {
             queues,
             stop,
         }
+    }
+
+    /// The settings of the cluster, which change while the program runs.
+    pub fn config(&self) -> Arc<ClusterConfig> {
+        (self.configuration)()
     }
 
     /// The API of a kind in a namespace.

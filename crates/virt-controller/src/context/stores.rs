@@ -95,9 +95,7 @@ impl Stores {
                 .index(index::INSTANCE, wakes::vmi_of_migration)
                 .feeds(&queues.vmis, wakes::vmi_of_ended_migration)
                 .start(stop),
-            replica_sets: Watch::all(client.clone())
-                .feeds(&queues.replica_sets, wakes::itself)
-                .start(stop),
+            replica_sets: Watch::all(client.clone()).feeds(&queues.replica_sets, wakes::itself).start(stop),
             pools: Watch::all(client.clone()).feeds(&queues.pools, wakes::itself).start(stop),
             storage_profiles: Watch::all(client.clone()).optional().start(stop),
             importer: Watch::all(client.clone()).optional().start(stop),

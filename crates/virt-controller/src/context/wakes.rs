@@ -58,7 +58,11 @@ pub fn nodes_of_vmi(change: &Change<VirtualMachineInstance>) -> Vec<NamespacedNa
     let on = |vmi: &VirtualMachineInstance| vmi.status.as_ref().and_then(|status| status.node_name.clone());
     let (before, after) = (change.old.and_then(|vmi| on(vmi)), change.new.and_then(|vmi| on(vmi)));
     // What else changes on an instance makes no difference to whether its node answers.
-    if before == after { vec![] } else { after.map(|node| NamespacedName::new("", &node)).into_iter().collect() }
+    if before == after {
+        vec![]
+    } else {
+        after.map(|node| NamespacedName::new("", &node)).into_iter().collect()
+    }
 }
 
 /// The instance of a launcher pod, or of the launcher pod that a pod of plugged volumes belongs to.
@@ -154,7 +158,7 @@ pub fn volumes_of_vmi(vmi: &VirtualMachineInstance) -> Vec<String> {
 /// Index: the claims and data volumes of a machine, those of its templates among them.
 pub fn volumes_of_vm(vm: &VirtualMachine) -> Vec<String> {
     let namespace = vm.namespace().unwrap_or_default();
-    let spec = vm.spec.template.as_ref().and_then(|template| template.spec.as_ref());
+    let spec = vm.spec.template.spec.as_ref();
     let mut all = spec.map(|spec| volumes(&namespace, spec)).unwrap_or_default();
     let templates = vm.spec.data_volume_templates.as_deref().unwrap_or_default();
     let names = templates.iter().filter_map(|template| template.metadata.as_ref()?.name.as_deref());
