@@ -20,13 +20,14 @@ mod status;
 mod steps;
 #[cfg(test)]
 mod tests;
-mod topology;
+pub(crate) mod topology;
 mod volume_status;
 mod volumes;
 
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kube::ResourceExt;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_component::{NamespacedName, Next, patch};
 use tokio::task::JoinHandle;
@@ -65,6 +66,8 @@ enum Retry {
     Trouble(#[from] Trouble),
     #[error("the instance could not be written: {0}")]
     Write(#[source] kube::Error),
+    #[error("each step leads to another")]
+    Restless,
 }
 
 async fn reconcile(context: &Context, key: &NamespacedName) -> Result<Next, Retry> {
@@ -89,15 +92,13 @@ async fn reconcile(context: &Context, key: &NamespacedName) -> Result<Next, Retr
 
 /// Writes the instance, tells what happened, and does what nobody waits for.
 async fn finish(context: &Context, observed: &mut Observed, plan: Plan) -> Result<Next, Retry> {
-    if let Some(wanted) = &plan.vmi {
-        let namespace = observed.vmi.metadata.namespace.clone().unwrap_or_default();
-        let api = context.api::<VirtualMachineInstance>(&namespace);
-        match patch::write(&api, &observed.vmi, wanted).await {
-            Ok(_) => {}
-            Err(error) if patch::is_conflict(&error) => return Ok(Next::After(AFTER_CONFLICT)),
-            Err(error) if patch::is_gone(&error) => return Ok(Next::Wait),
-            Err(error) => return Err(Retry::Write(error)),
-        }
+    let Some(wanted) = &plan.vmi else { return Err(Retry::Restless) };
+    let api = context.api::<VirtualMachineInstance>(&observed.vmi.namespace().unwrap_or_default());
+    match patch::write(&api, &observed.vmi, wanted).await {
+        Ok(_) => {}
+        Err(error) if patch::is_conflict(&error) => return Ok(Next::After(AFTER_CONFLICT)),
+        Err(error) if patch::is_gone(&error) => return Ok(Next::Wait),
+        Err(error) => return Err(Retry::Write(error)),
     }
     for event in &plan.events {
         context.recorder.event(observed.vmi.as_ref(), event.kind, event.reason, event.message.clone());
