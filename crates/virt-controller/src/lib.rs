@@ -2,4 +2,7 @@
 
 pub mod context;
 pub mod node;
+mod owned;
+pub mod pool;
+pub mod replica_set;
 pub mod vmi;

@@ -23,6 +23,7 @@
 //! when it is not. With `TEST_KIT_KEEP` in the environment, namespaces stay to be looked at.
 
 pub mod conditions;
+mod crds;
 mod images;
 mod objects;
 mod report;

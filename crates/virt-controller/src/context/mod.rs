@@ -10,6 +10,7 @@ use std::sync::Arc;
 use kube::{Api, Client, Resource};
 use kubevirt_admission::ClusterConfig;
 use kubevirt_component::Recorder;
+use kubevirt_component::configuration::Configuration;
 use tokio_util::sync::CancellationToken;
 
 pub use queues::Queues;
@@ -48,16 +49,13 @@ pub struct Settings {
     pub namespace: String,
 }
 
-/// Tells the settings of the cluster as they are now.
-pub type Configuration = Arc<dyn Fn() -> Arc<ClusterConfig> + Send + Sync>;
-
 /// What every controller has at hand. Clones share everything.
 #[derive(Clone)]
 pub struct Context {
     /// Speaks to the API server.
     pub client: Client,
-    /// Asks for the settings of the cluster.
-    configuration: Configuration,
+    /// The settings of the cluster, which change while the program runs.
+    pub configuration: Configuration,
     /// What the program was started with.
     pub settings: Arc<Settings>,
     /// Reports events.
@@ -90,9 +88,9 @@ impl Context {
         }
     }
 
-    /// The settings of the cluster, which change while the program runs.
+    /// The settings of the cluster as they are now.
     pub fn config(&self) -> Arc<ClusterConfig> {
-        (self.configuration)()
+        self.configuration.now()
     }
 
     /// The API of a kind in a namespace.
