@@ -13,6 +13,7 @@ mod names;
 mod network;
 mod observe;
 mod plan;
+pub mod pod;
 mod pods;
 mod rendering;
 mod state_claim;
