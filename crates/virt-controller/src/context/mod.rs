@@ -2,12 +2,13 @@
 
 mod queues;
 mod stores;
-mod trim;
+pub(crate) mod trim;
 mod wakes;
 
 use std::sync::Arc;
 
 use kube::{Api, Client, Resource};
+use kubevirt_admission::ClusterConfig;
 use kubevirt_component::Recorder;
 use kubevirt_component::configuration::Configuration;
 use tokio_util::sync::CancellationToken;
@@ -85,6 +86,11 @@ impl Context {
             queues,
             stop,
         }
+    }
+
+    /// The settings of the cluster as they are now.
+    pub fn config(&self) -> Arc<ClusterConfig> {
+        self.configuration.now()
     }
 
     /// The API of a kind in a namespace.
