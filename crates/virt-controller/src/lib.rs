@@ -5,4 +5,5 @@ pub mod node;
 mod owned;
 pub mod pool;
 pub mod replica_set;
+pub mod vm;
 pub mod vmi;
