@@ -41,7 +41,12 @@ struct Inner {
 impl Queue {
     /// An empty queue; its name is for logs and metrics.
     pub fn new(name: &'static str) -> Self {
-        Self(Arc::new(Inner { name, waiting: Mutex::default(), changed: Notify::new(), metrics: OnceLock::new() }))
+        Self(Arc::new(Inner {
+            name,
+            waiting: Mutex::default(),
+            changed: Notify::new(),
+            metrics: OnceLock::new(),
+        }))
     }
 
     /// Lets Prometheus see how much waits and how long it takes.

@@ -69,16 +69,18 @@ async fn live(arguments: &Arguments, stop: CancellationToken) -> Result<ExitCode
 
 /// All controllers, until told to stop.
 async fn work(context: &Context, threads: &Threads) {
-    tokio::select! {
-        () = context.stop.cancelled() => return,
-        () = context.stores.ready() => {}
+    let controllers = [
+        vm::start(context, threads.vms),
+        vmi::start(context, threads.vmis),
+        node::start(context, threads.nodes),
+        replica_set::start(context, threads.replica_sets),
+        pool::start(context, threads.pools),
+    ];
+    for controller in controllers {
+        if let Err(error) = controller.await {
+            // A controller that is gone would be missed silently; a new process has all of them.
+            tracing::error!(%error, "a controller broke");
+            context.stop.cancel();
+        }
     }
-    tracing::info!(vms = context.stores.vms.len(), vmis = context.stores.vmis.len(), "all is known, working");
-    tokio::join!(
-        vm::run(context, threads.vms),
-        vmi::run(context, threads.vmis),
-        node::run(context, threads.nodes),
-        replica_set::run(context, threads.replica_sets),
-        pool::run(context, threads.pools),
-    );
 }
