@@ -27,7 +27,7 @@ pub const COMPONENTS: [Component; 12] = [
     Component {
         name: "virt-controller",
         about: "Makes instances of machines, and pods of instances",
-        run: not_yet,
+        run: kubevirt_virt_controller::run,
     },
     Component { name: "virt-handler", about: "Looks after the instances of a node", run: not_yet },
     Component {
