@@ -29,7 +29,11 @@ pub const COMPONENTS: [Component; 12] = [
         about: "Makes instances of machines, and pods of instances",
         run: kubevirt_virt_controller::run,
     },
-    Component { name: "virt-handler", about: "Looks after the instances of a node", run: not_yet },
+    Component {
+        name: "virt-handler",
+        about: "Looks after the instances of a node",
+        run: kubevirt_virt_handler::run,
+    },
     Component {
         name: "node-labeller",
         about: "Writes down what QEMU can do on a node",

@@ -72,8 +72,9 @@ impl Ear {
         let notice = Notice {
             owner: self.owner.clone(),
             warning: event.type_.as_deref() == Some("Warning"),
-            reason: event.reason.unwrap_or_default(),
-            message: event.message.unwrap_or_default(),
+            reason: event.reason.unwrap_or_default().chars().take(128).collect(),
+            // The API takes so much.
+            message: event.message.unwrap_or_default().chars().take(1000).collect(),
         };
         // Nobody listens while the handler ends.
         let _ = self.notices.send(notice);

@@ -3,33 +3,18 @@
 use kubevirt_component::Metrics;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 
 /// Counts of the handler; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Own {
-    ready: Gauge,
     panics: Family<Vec<(String, String)>, Counter>,
 }
 
 impl Own {
     /// Adds them to what prometheus is told.
-    pub fn register(&self, metrics: &Metrics) {
-        metrics.add(
-            "kubevirt_virt_handler_ready_status",
-            "Whether this virt-handler takes care of instances",
-            self.ready.clone(),
-        );
-        metrics.add(
-            "kubevirt_vmi_guest_os_panic_total",
-            "How often the system of a guest gave up, by the way it told",
-            self.panics.clone(),
-        );
-    }
-
-    /// The handler takes care of instances, or not.
-    pub fn set_ready(&self, ready: bool) {
-        self.ready.set(ready.into());
+    pub fn new(metrics: &Metrics) -> Self {
+        let help = "How often the system of a guest gave up, by the way it told";
+        Self { panics: metrics.add("kubevirt_vmi_guest_os_panic", help, Family::default()) }
     }
 
     /// The system of a guest gave up. Windows tells a code.
@@ -48,15 +33,12 @@ mod tests {
 
     #[test]
     fn tells_what_it_counted() {
-        let own = Own::default();
-        own.set_ready(true);
+        let metrics = Metrics::new();
+        let own = Own::new(&metrics);
         own.guest_panicked("default", "one", "hyper-v", Some(0x1e));
         own.guest_panicked("default", "one", "pvpanic", None);
         own.guest_panicked("default", "one", "pvpanic", None);
-        let metrics = Metrics::new();
-        own.register(&metrics);
         let told = metrics.text();
-        assert!(told.contains("kubevirt_virt_handler_ready_status 1\n"), "{told}");
         for (kind, code, count) in [("hyper-v", "0x1e", 1), ("pvpanic", "unknown", 2)] {
             let line = format!(
                 "kubevirt_vmi_guest_os_panic_total{{namespace=\"default\",name=\"one\",type=\"{kind}\",bugcheck_code=\"{code}\"}} {count}\n"

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use kubevirt_api::names::events;
 use kubevirt_api::vmi::VirtualMachineInstance;
+use kubevirt_api::vmi::network::{Interface, InterfaceState};
 use kubevirt_api::vmi::status::VolumePhase;
 use kubevirt_component::NamespacedName;
 
@@ -29,7 +30,7 @@ impl From<PrepareError> for Trouble {
     fn from(error: PrepareError) -> Self {
         match error {
             PrepareError::NotYet(why) => Self::NotYet(why),
-            PrepareError::Failed(why) => Self::Failed(why),
+            error => Self::Failed(error.to_string()),
         }
     }
 }
@@ -109,7 +110,7 @@ impl Instances {
     async fn start(&self, uid: &str, vmi: Option<&VirtualMachineInstance>) -> Result<Vec<Say>, Trouble> {
         let Some(vmi) = vmi else { return Ok(Vec::new()) };
         let (launcher, place) = (self.launcher(uid)?, self.place(uid)?);
-        let config = (self.config)();
+        let config = self.config();
         let prepared = prepare::before_start(vmi, &place, &config).await?;
         let notes = prepared.notes.iter().map(|note| Say::warning(events::vmi::TOLERATED_SMALL_PV, note));
         let mut say: Vec<Say> = notes.collect();
@@ -146,17 +147,25 @@ impl Instances {
 
     async fn update(&self, uid: &str, vmi: Option<&VirtualMachineInstance>) -> Result<Vec<Say>, Trouble> {
         let Some(vmi) = vmi else { return Ok(Vec::new()) };
+        let (config, memory) = (self.config(), self.memory.of(uid));
+        if !memory.checksums_asked {
+            self.fingerprint_disks(uid, vmi, &self.place(uid)?, &config);
+        }
+        let same = options(vmi, &config, &self.topology, &memory.on_node.network);
+        if is_settled(vmi) && memory.synced == Some(fingerprint(vmi, &same)) {
+            return Ok(Vec::new());
+        }
         let (launcher, place) = (self.launcher(uid)?, self.place(uid)?);
-        let config = (self.config)();
         let running = prepare::while_running(vmi, &place, &config).await?;
         self.memory.change(uid, |memory| {
             memory.on_node.plugged(&running.hotplug);
             memory.on_node.network.clone_from(&running.network);
         });
-        let say = running.problems.iter().map(|problem| Say::warning("HotplugFailed", problem)).collect();
+        let problems = running.problems.iter();
+        let say = problems.map(|problem| Say::warning(events::vmi::HOTPLUG_FAILED, problem)).collect();
         let options = options(vmi, &config, &self.topology, &running.network);
         let print = fingerprint(vmi, &options);
-        if self.memory.of(uid).synced != Some(print) {
+        if memory.synced != Some(print) {
             launcher.sync(vmi, options).await?;
             self.memory.change(uid, |memory| memory.synced = Some(print));
         }
@@ -256,4 +265,12 @@ impl Instances {
         let owner = || self.domains.owner(uid).map(|owner| reference(&owner));
         vmi.cloned().or_else(owner).ok_or_else(|| Trouble::NotYet("the instance is not known".into()))
     }
+}
+
+/// Whether nothing can come or go without the instance saying so.
+fn is_settled(vmi: &VirtualMachineInstance) -> bool {
+    let volumes = vmi.status.iter().flat_map(|status| status.volume_status.iter().flatten());
+    let mut interfaces = vmi.spec.domain.devices.interfaces.iter().flatten();
+    let leaves = |interface: &Interface| interface.state == Some(InterfaceState::Absent);
+    !volumes.into_iter().any(|volume| volume.hotplug_volume.is_some()) && !interfaces.any(leaves)
 }

@@ -170,12 +170,12 @@ fn shut_down(observed: &Observed, now: Timestamp) -> Plan {
         let again = Duration::from_secs(grace.unsigned_abs()).min(ASK_AGAIN);
         return Plan { step: Step::AskToShutDown { first: true }, note: true, again: Some(again) };
     };
-    let end = since + Duration::from_secs(grace.unsigned_abs());
+    let end = after(since, Duration::from_secs(grace.unsigned_abs()));
     if now >= end {
         return Step::Kill { irrecoverable: false }.noted();
     }
     let left = until(now, end);
-    let again_at = observed.asked.map_or(now, |asked| asked + ASK_AGAIN);
+    let again_at = observed.asked.map_or(now, |asked| after(asked, ASK_AGAIN));
     if domain.status.status == State::ShuttingDown {
         return Plan { step: Step::Nothing, note: true, again: Some(left) };
     }
@@ -184,6 +184,11 @@ fn shut_down(observed: &Observed, now: Timestamp) -> Plan {
         return Plan { step: Step::Nothing, note: true, again: Some(again) };
     }
     Plan { step: Step::AskToShutDown { first: false }, note: true, again: Some(left.min(ASK_AGAIN)) }
+}
+
+/// A moment later, or the end of time: users may ask for any number of seconds.
+fn after(moment: Timestamp, pause: Duration) -> Timestamp {
+    moment.checked_add(pause).unwrap_or(Timestamp::MAX)
 }
 
 /// The time that is left, at least a moment.

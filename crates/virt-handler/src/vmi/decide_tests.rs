@@ -106,6 +106,12 @@ fn guests_have_time_to_shut_down() {
     let cases = [
         ("first", deleted().domain(running()), ask(true), Some(5)),
         ("first, short", deleted().grace(Some(2)).domain(running()), ask(true), Some(2)),
+        (
+            "all the time in the world",
+            deleted().grace(Some(i64::MAX)).domain(told(NOW - 9)),
+            ask(false),
+            Some(5),
+        ),
         ("no grace", deleted().grace(Some(0)).domain(running()), kill.clone(), None),
         ("just asked", deleted().domain(told(NOW - 1)).asked(NOW - 1), Step::Nothing, Some(4)),
         ("asked before", deleted().domain(told(NOW - 10)).asked(NOW - 5), ask(false), Some(5)),

@@ -23,6 +23,8 @@ pub struct OnNode {
     pub mounted: BTreeSet<String>,
     /// Fingerprints of container disks, by volume.
     pub checksums: BTreeMap<String, u32>,
+    /// Fingerprints of a kernel and an initial memory disk that are started directly.
+    pub kernel: (Option<u32>, Option<u32>),
     /// The security context of the launcher.
     pub selinux: Option<String>,
 }
@@ -30,7 +32,8 @@ pub struct OnNode {
 impl OnNode {
     /// Takes in how far plugged volumes have got.
     pub fn plugged(&mut self, states: &[HotplugState]) {
-        self.mounted = states.iter().filter(|state| state.mounted).map(|state| state.name.clone()).collect();
+        let mounted = states.iter().filter(|state| state.mounted.is_ok());
+        self.mounted = mounted.map(|state| state.volume.clone()).collect();
     }
 }
 
@@ -49,13 +52,17 @@ pub struct Memory {
     pub overwritten: Option<String>,
     /// How often in a row something was not ready yet.
     pub not_yet: u32,
+    /// How often the guest's system gave up, as far as that was counted.
+    pub panics: u32,
+    /// Whether the fingerprints of container disks were asked for.
+    pub checksums_asked: bool,
 }
 
 impl Memory {
     /// Notes that a guest may try again, and when it may do so the next time.
     pub fn resumed(&mut self, now: Timestamp) {
         let pause = self.resume.map_or(FIRST_RESUME, |(_, pause)| (pause * 2).min(LAST_RESUME));
-        self.resume = Some((now + pause, pause));
+        self.resume = Some((now.checked_add(pause).unwrap_or(now), pause));
     }
 
     /// How long to wait for something that is not ready yet: short at first, since it mostly is a moment later.

@@ -5,6 +5,7 @@
 
 mod agent;
 mod apply;
+mod checksums;
 mod conditions;
 mod decide;
 mod events;
@@ -29,11 +30,13 @@ use kube::{Api, Client};
 use kubevirt_admission::ClusterConfig;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_component::events::Kind;
-use kubevirt_component::{NamespacedName, Next, Recorder, Store, patch};
+use kubevirt_component::{Configuration, NamespacedName, Next, Queue, Recorder, Store, patch};
 use kubevirt_launcher_rpc::cmd::Topology;
 
 use crate::domains::{Domains, Owner};
+use crate::launchers::folders::Opened;
 use crate::launchers::{Contact, Launchers, Notice};
+use crate::metrics::Own;
 use crate::prepare::Folders;
 pub use decide::{Plan, Step, decide};
 use events::Say;
@@ -56,23 +59,27 @@ pub struct Instances {
     pub domains: Arc<Domains>,
     /// Their launchers.
     pub launchers: Arc<Launchers>,
+    /// What is to be looked at.
+    pub queue: Queue,
     /// Where things lie on the node.
     pub folders: Folders,
     /// Tells users what happens.
     pub recorder: Recorder,
     /// What the installation is set to.
-    pub config: Box<dyn Fn() -> Arc<ClusterConfig> + Send + Sync>,
+    pub configuration: Configuration,
     /// The NUMA nodes of this host.
     pub topology: Topology,
     /// Whether this node's CPU has a name that other nodes know.
     pub host_model: Arc<AtomicBool>,
+    /// What the handler counts.
+    pub own: Own,
     /// What is remembered, by the UID of the instance.
     pub memory: Memories,
 }
 
-/// What is remembered of all instances, by UID.
-#[derive(Default)]
-pub struct Memories(Mutex<BTreeMap<String, Memory>>);
+/// What is remembered of all instances, by UID; clones are the same.
+#[derive(Clone, Default)]
+pub struct Memories(Arc<Mutex<BTreeMap<String, Memory>>>);
 
 impl Memories {
     /// What is remembered of an instance; nothing of one that is not known.
@@ -83,6 +90,13 @@ impl Memories {
     /// Changes what is remembered of an instance.
     fn change<T>(&self, uid: &str, change: impl FnOnce(&mut Memory) -> T) -> T {
         change(self.lock().entry(uid.to_owned()).or_default())
+    }
+
+    /// Changes what is remembered of an instance, unless it was forgotten meanwhile.
+    fn change_known(&self, uid: &str, change: impl FnOnce(&mut Memory)) {
+        if let Some(known) = self.lock().get_mut(uid) {
+            change(known);
+        }
     }
 
     fn forget(&self, uid: &str) {
@@ -159,6 +173,11 @@ impl Instances {
         Ok(vmi.map(Arc::new))
     }
 
+    /// What the installation is set to.
+    fn config(&self) -> Arc<ClusterConfig> {
+        self.configuration.now()
+    }
+
     fn api(&self, key: &NamespacedName) -> Api<VirtualMachineInstance> {
         Api::namespaced(self.client.clone(), &key.namespace)
     }
@@ -175,6 +194,7 @@ impl Instances {
             return Ok(None);
         }
         let observed = self.observe(uid, vmi);
+        self.count_panics(key, uid, &observed);
         let plan = decide(&observed, Timestamp::now());
         tracing::debug!(vmi = %key, uid, ?plan, "looked at an instance");
         let known = self.domains.owner(uid);
@@ -222,7 +242,7 @@ impl Instances {
         let observed = self.observe(uid, before.vmi.clone());
         let Some(seen) = observed.vmi.clone() else { return Ok(()) };
         let on_node = self.memory.of(uid).on_node;
-        let config = (self.config)();
+        let config = self.config();
         let host_model = self.host_model.load(Ordering::Relaxed);
         let facts = Facts { on_node: &on_node, failure, config: &config, host_model };
         let Some(told) = status::told(&observed, &facts, Timestamp::now()) else { return Ok(()) };
@@ -246,6 +266,29 @@ impl Instances {
         for Say { kind, reason, message } in all {
             self.recorder.event(vmi, kind, &reason, message);
         }
+    }
+
+    /// Counts what is new of a guest whose system gave up. How often it did before we came is not known, so it
+    /// counts as once.
+    fn count_panics(&self, key: &NamespacedName, uid: &str, observed: &Observed) {
+        let Some(status) = observed.domain.as_ref().map(|domain| &domain.status) else { return };
+        if status.panic_count <= self.memory.of(uid).panics {
+            return;
+        }
+        self.memory.change(uid, |memory| memory.panics = status.panic_count);
+        let panic = status.panic.clone().unwrap_or_default();
+        let kind = if panic.kind.is_empty() { "unknown" } else { &panic.kind };
+        self.own.guest_panicked(&key.namespace, &key.name, kind, panic.arguments.first().copied());
+    }
+
+    /// The instances that run here and the sockets of their launchers.
+    pub fn sockets(&self) -> Vec<(Arc<VirtualMachineInstance>, Opened)> {
+        let socket = |vmi: Arc<VirtualMachineInstance>| {
+            let owner = self.domains.owner(vmi.metadata.uid.as_deref()?)?;
+            let socket = self.launchers.folders().socket(&owner.pod).ok().flatten()?;
+            Some((vmi, socket))
+        };
+        self.here.all().into_iter().filter_map(socket).collect()
     }
 
     /// Tells users what a launcher has for them.

@@ -7,7 +7,10 @@ use kubevirt_api::names::reasons;
 use kubevirt_api::quantity::{Amount, Format};
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::firmware::Machine;
-use kubevirt_api::vmi::status::{GuestOsInfo, PhaseTransition, VirtualMachineInstanceStatus, VmiPhase};
+use kubevirt_api::vmi::status::{
+    GuestOsInfo, InitrdInfo, KernelBootStatus, KernelInfo, PhaseTransition, VirtualMachineInstanceStatus,
+    VmiPhase,
+};
 use kubevirt_launcher_rpc::DomainReport;
 
 use super::memory::OnNode;
@@ -85,6 +88,14 @@ fn of_domain(told: &mut VirtualMachineInstance, report: &DomainReport, facts: &F
     status.migration_method = Some(verdict.method);
     if let Some(context) = &on_node.selinux {
         status.selinux_context = Some(context.clone());
+    }
+    if let (kernel, initrd) = on_node.kernel
+        && (kernel.is_some() || initrd.is_some())
+    {
+        status.kernel_boot_status = Some(KernelBootStatus {
+            kernel_info: kernel.map(|sum| KernelInfo { checksum: Some(sum.into()) }),
+            initrd_info: initrd.map(|sum| InitrdInfo { checksum: Some(sum.into()) }),
+        });
     }
     status.fs_freeze_status = Some(report.status.freeze.clone()).filter(|freeze| !freeze.is_empty());
     status.guest_os_info = Some(system(status.guest_os_info.take(), report));
