@@ -31,6 +31,7 @@ const X86: Recipe = Recipe {
         "usr/bin/qemu-system-x86_64",
         "usr/bin/qemu-img",
         "usr/bin/swtpm",
+        "usr/bin/swtpm_cert",
         "usr/bin/swtpm_setup",
         "usr/bin/swtpm_localca",
         "usr/bin/certtool",

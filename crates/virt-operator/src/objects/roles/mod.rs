@@ -50,7 +50,7 @@ fn delegate(config: &InstallConfig) -> Value {
 }
 
 fn role(kind: &str, metadata: Value, rules: &[Rule]) -> Value {
-    let rules: Vec<Value> = rules.iter().map(Rule::to_value).collect();
+    let rules: Vec<Value> = rules.iter().map(|rule| rule.to_value()).collect();
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata, "rules": rules
     })

@@ -32,7 +32,7 @@ impl Rule {
     }
 
     /// As a role has it.
-    pub(super) fn to_value(&self) -> Value {
+    pub(super) fn to_value(self) -> Value {
         let mut value =
             json!({ "apiGroups": [self.group], "resources": self.resources, "verbs": self.verbs });
         if !self.names.is_empty() {
