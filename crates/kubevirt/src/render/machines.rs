@@ -1,15 +1,20 @@
 //! From manifests to instances, as admission and the controller would make them.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
-use kubevirt_admission::instancetype::expand;
-use kubevirt_admission::mutate::vmi::{disks, firmware, metadata, network};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kubevirt_admission::mutate::vmi::firmware;
 use kubevirt_admission::review::{Incoming, Steps, Surroundings, answer};
-use kubevirt_admission::{ClusterConfig, KnownObjects, OwnAccounts, Problems};
+use kubevirt_admission::{ClusterConfig, KnownObjects, OwnAccounts};
 use kubevirt_api::kubevirt::KubeVirt;
-use kubevirt_api::names::{accounts, annotations, finalizers};
-use kubevirt_api::vm::VirtualMachine;
+use kubevirt_api::names::accounts;
+use kubevirt_api::vm::{RunStrategy, VirtualMachine};
 use kubevirt_api::vmi::VirtualMachineInstance;
+use kubevirt_virt_controller::vm::decide::start;
+use kubevirt_virt_controller::vm::observe::{Mirrored, Observed};
+use kubevirt_virt_controller::vm::plan::Failure;
 use serde_json::{Value, json};
 
 use super::Arguments;
@@ -21,7 +26,7 @@ const UID: &str = "00000000-0000-0000-0000-000000000000";
 /// What is known of the cluster.
 pub struct Cluster {
     /// What the installation is set to.
-    pub config: ClusterConfig,
+    pub config: Arc<ClusterConfig>,
     /// All objects that were given.
     pub objects: KnownObjects,
 }
@@ -52,7 +57,7 @@ impl Cluster {
                 objects.add(document.object).with_context(|| file.display().to_string())?;
             }
         }
-        Ok((Self { config: ClusterConfig::of(&config), objects }, machines))
+        Ok((Self { config: Arc::new(ClusterConfig::of(&config)), objects }, machines))
     }
 
     /// The instance of a manifest, as it is stored.
@@ -65,9 +70,9 @@ impl Cluster {
             return Ok(Ok(decode(object, &document.source)?));
         }
         let vm: VirtualMachine = decode(object, &document.source)?;
-        let vmi = match self.instance_of(&vm) {
+        let vmi = match self.instance_of(vm) {
             Ok(vmi) => vmi,
-            Err(problems) => return Ok(Err(problems.iter().map(ToString::to_string).collect())),
+            Err(failure) => return Ok(Err(vec![failure.message])),
         };
         let vmi = serde_json::to_value(vmi)?;
         // The controller made it, and may set what users may not.
@@ -102,44 +107,35 @@ impl Cluster {
         if let Some(patch) = &answer.patch {
             json_patch::patch(&mut object, patch).context("the defaults do not fit the object")?;
         }
-        if object["metadata"]["uid"].is_null() {
-            object["metadata"]["uid"] = UID.into();
+        let metadata = &mut object["metadata"];
+        for (field, value) in [("uid", json!(UID)), ("generation", json!(1))] {
+            if metadata[field].is_null() {
+                metadata[field] = value;
+            }
         }
         Ok(Ok(object))
     }
 
     /// What the controller sends to be created for a machine.
-    fn instance_of(&self, vm: &VirtualMachine) -> Result<VirtualMachineInstance, Problems> {
-        let template = vm.spec.template.clone();
-        let mut vmi = VirtualMachineInstance::new("", template.spec.unwrap_or_default());
-        vmi.metadata = template.metadata.unwrap_or_default();
-        vmi.metadata.name.clone_from(&vm.metadata.name);
-        vmi.metadata.namespace.clone_from(&vm.metadata.namespace);
-        vmi.metadata.owner_references = Some(vec![owner(vm)]);
-        let notes = vmi.metadata.annotations.get_or_insert_default();
-        notes.insert(annotations::VM_GENERATION.to_owned(), "1".to_owned());
-        metadata::add_finalizer(&mut vmi.metadata, finalizers::VM_CONTROLLER);
-        disks::add_missing(&mut vmi.spec);
-        expand::attach_by_preference(&self.objects, vm, &mut vmi.spec).into_result()?;
-        network::add_default(&self.config, &mut vmi.spec).into_result()?;
-        expand::into_instance(&self.objects, vm, &mut vmi).into_result()?;
-        Ok(vmi)
+    fn instance_of(&self, vm: VirtualMachine) -> Result<VirtualMachineInstance, Failure> {
+        let observed = Observed {
+            vm: Arc::new(vm),
+            instance: None,
+            revisions: Vec::new(),
+            data_volumes: BTreeMap::new(),
+            data_volumes_served: true,
+            claims: BTreeMap::new(),
+            objects: self.objects.clone(),
+            config: self.config.clone(),
+            namespace_labels: BTreeMap::new(),
+            mirrored: Mirrored::default(),
+        };
+        start::instance(&observed, &RunStrategy::Always)
     }
 }
 
 fn kind(object: &Value) -> &str {
     object["kind"].as_str().unwrap_or_default()
-}
-
-fn owner(vm: &VirtualMachine) -> OwnerReference {
-    OwnerReference {
-        api_version: "kubevirt.io/v1".to_owned(),
-        kind: "VirtualMachine".to_owned(),
-        name: vm.metadata.name.clone().unwrap_or_default(),
-        uid: vm.metadata.uid.clone().unwrap_or_default(),
-        controller: Some(true),
-        block_owner_deletion: Some(true),
-    }
 }
 
 fn decode<K: serde::de::DeserializeOwned>(mut object: Value, source: &str) -> Result<K> {

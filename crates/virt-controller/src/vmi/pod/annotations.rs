@@ -48,9 +48,7 @@ pub(super) fn of(vmi: &VirtualMachineInstance, around: &Surroundings<'_>) -> BTr
     if around.purpose == Purpose::Provision {
         set(annotations::EPHEMERAL_PROVISIONING, "true".to_owned());
     }
-    if !skips_hooks(vmi, around.config) {
-        all.extend(hooks(vmi));
-    }
+    all.extend(backup_hooks(vmi, around.config));
     all
 }
 
@@ -63,6 +61,14 @@ pub(super) fn note_overhead(all: &mut BTreeMap<String, String>, config: &Cluster
 
 fn name(vmi: &VirtualMachineInstance) -> &str {
     vmi.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// What has Velero still the guest's file systems, unless someone asked it not to.
+pub(in crate::vmi) fn backup_hooks(
+    vmi: &VirtualMachineInstance,
+    config: &ClusterConfig,
+) -> BTreeMap<String, String> {
+    if skips_hooks(vmi, config) { BTreeMap::new() } else { hooks(vmi).collect() }
 }
 
 /// The VMI's own word counts before the installation's.

@@ -25,7 +25,7 @@ const TIMEOUT_SPREAD: u64 = 120;
 pub(super) const SHARED: &str = "/var/run/kubevirt";
 
 /// The program that ends at once; it is in the launcher's image for container disks.
-pub(super) const CONTAINER_DISK: &str = "/usr/bin/container-disk";
+pub(in crate::vmi) const CONTAINER_DISK: &str = "/usr/bin/container-disk";
 
 /// Seconds that the launcher gives the guest: the handler, which waits less, should come first.
 pub(super) fn grace_period(vmi: &VirtualMachineInstance) -> i64 {

@@ -37,10 +37,13 @@ use kubevirt_api::names::conditions;
 use kubevirt_api::quantity::Format;
 use kubevirt_api::vmi::VirtualMachineInstance;
 
+pub(in crate::vmi) use annotations::backup_hooks;
 pub use attachment::{Attachment, attachment};
+pub(in crate::vmi) use command::CONTAINER_DISK;
 pub use error::NoPod;
 pub use instance::claims;
 pub use name::{attachment_name, launcher_name};
+pub(in crate::vmi) use networks::selection;
 pub use overhead::overhead;
 pub use surroundings::{Claim, NamespaceFacts, Purpose, Surroundings};
 

@@ -12,7 +12,7 @@ use super::surroundings::Surroundings;
 use super::{instance, text};
 
 /// The networks that Multus attaches beside the primary one, as its annotation lists them.
-pub(super) fn selection(vmi: &VirtualMachineInstance, config: &ClusterConfig) -> Option<String> {
+pub(in crate::vmi) fn selection(vmi: &VirtualMachineInstance, config: &ClusterConfig) -> Option<String> {
     let namespace = vmi.metadata.namespace.as_deref().unwrap_or_default();
     let mut elements = Vec::new();
     for (interface, network) in instance::connections(vmi) {
