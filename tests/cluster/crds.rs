@@ -1,14 +1,12 @@
 //! Our CustomResourceDefinitions on a real API server.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
 use kube::api::DynamicObject;
-use kube::{Api, ResourceExt};
 use kubevirt_api::crd::{KINDS, Kind, Scope};
 use serde_json::{Value, json};
 use test_kit::{API_SERVER, Test, conditions};
@@ -16,24 +14,9 @@ use tokio::sync::OnceCell;
 
 static ESTABLISHED: OnceCell<BTreeSet<String>> = OnceCell::const_new();
 
-/// Applies every file of `manifests/crds` and waits until the API server serves it; returns their names.
-async fn establish(test: &Test) -> Result<&'static BTreeSet<String>> {
-    ESTABLISHED
-        .get_or_try_init(async || {
-            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../manifests/crds");
-            let mut names = BTreeSet::new();
-            for entry in fs::read_dir(folder)? {
-                let text = fs::read_to_string(entry?.path())?;
-                let applied = test.apply(&serde_saphyr::from_str(&text)?).await?;
-                names.insert(applied.name_any());
-            }
-            let api: Api<CustomResourceDefinition> = Api::all(test.client());
-            for name in &names {
-                test.wait(&api, name, "is established", conditions::has("Established")).await?;
-            }
-            Ok(names)
-        })
-        .await
+/// Our definitions, applied once; returns their names.
+pub(crate) async fn establish(test: &Test) -> Result<&'static BTreeSet<String>> {
+    ESTABLISHED.get_or_try_init(async || test.establish_crds().await).await
 }
 
 #[tokio::test]

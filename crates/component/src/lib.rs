@@ -1,14 +1,31 @@
-//! What every daemon needs: stores of watched objects, work queues, events, patches.
+//! What every daemon needs: stores of watched objects, work queues, events, patches,
+//! flags, leadership, TLS, metrics, health and the cluster configuration.
 
+pub mod configuration;
 pub mod events;
+pub mod flags;
+pub mod health;
 mod key;
+pub mod leader;
+pub mod limits;
+pub mod metrics;
 pub mod patch;
 mod queue;
+mod role;
+pub mod serve;
+pub mod start;
 mod store;
+pub mod tls;
 mod watch;
 
+pub use configuration::Configuration;
 pub use events::Recorder;
+pub use flags::Common;
+pub use health::Health;
 pub use key::NamespacedName;
+pub use limits::Limits;
+pub use metrics::{Metrics, QueueMetrics};
 pub use queue::{Next, Queue};
+pub use role::{Role, webhook_rate};
 pub use store::{Change, IndexOf, Store};
 pub use watch::Watch;

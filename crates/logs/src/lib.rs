@@ -5,27 +5,43 @@
 
 use std::fmt;
 use std::io::IsTerminal;
+use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{Registry, reload};
 
 /// The verbosity that is used when none is given: what somebody who runs a cluster wants to read.
 pub const DEFAULT_VERBOSITY: u32 = 2;
 
+/// What is let through by the subscriber that [`init`] made.
+static FILTER: OnceLock<reload::Handle<LevelFilter, Registry>> = OnceLock::new();
+
 /// Begins to log to standard error. A second call changes nothing.
 pub fn init(component: &'static str, verbosity: u32) {
     let json = !std::io::stderr().is_terminal();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_max_level(level(verbosity))
-        .event_format(Line { component, json })
-        .finish();
+    let (filter, handle) = reload::Layer::new(LevelFilter::from_level(level(verbosity)));
+    let lines =
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).event_format(Line { component, json });
+    let subscriber = tracing_subscriber::registry().with(filter).with(lines);
     // A test or an embedding program may log already, which is just as well.
-    let _ = tracing::subscriber::set_global_default(subscriber);
+    if tracing::subscriber::set_global_default(subscriber).is_ok() {
+        let _ = FILTER.set(handle);
+    }
+}
+
+/// Logs more or less from now on.
+pub fn set_verbosity(verbosity: u32) {
+    if let Some(filter) = FILTER.get() {
+        // It fails only when the subscriber is gone, which a global one never is.
+        let _ = filter.reload(LevelFilter::from_level(level(verbosity)));
+    }
 }
 
 /// The level that a verbosity, as in `-v 4`, stands for.
@@ -166,5 +182,15 @@ mod tests {
     #[test]
     fn a_terminal_shows_words() {
         assert_eq!(logged(false), "warn  the guest sleeps cpus=2 vmi=\"default/web\"\n");
+    }
+
+    #[test]
+    fn the_verbosity_changes_while_it_runs() {
+        init("virt-test", 2);
+        assert!(!tracing::enabled!(Level::DEBUG));
+        set_verbosity(5);
+        assert!(tracing::enabled!(Level::DEBUG));
+        set_verbosity(2);
+        assert!(!tracing::enabled!(Level::DEBUG));
     }
 }

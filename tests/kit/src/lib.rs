@@ -23,6 +23,7 @@
 //! when it is not. With `TEST_KIT_KEEP` in the environment, namespaces stay to be looked at.
 
 pub mod conditions;
+mod crds;
 mod images;
 mod objects;
 mod report;
@@ -30,5 +31,5 @@ mod shared;
 mod test;
 mod wait;
 
-pub use shared::{API_SERVER, NODES, Shared};
+pub use shared::{API_SERVER, KUBEVIRT, NODES, Shared, system_images};
 pub use test::Test;

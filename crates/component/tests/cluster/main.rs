@@ -1,5 +1,7 @@
 //! What daemons share, against a real API server.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod configuration;
 mod events;
+mod leader;
 mod watch;

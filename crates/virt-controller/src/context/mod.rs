@@ -5,11 +5,13 @@ mod stores;
 pub(crate) mod trim;
 mod wakes;
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use kube::{Api, Client, Resource};
 use kubevirt_admission::ClusterConfig;
-use kubevirt_component::Recorder;
+use kubevirt_component::{Configuration, NamespacedName, Next, Queue, Recorder};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use queues::Queues;
@@ -48,16 +50,13 @@ pub struct Settings {
     pub namespace: String,
 }
 
-/// Tells the settings of the cluster as they are now.
-pub type Configuration = Arc<dyn Fn() -> Arc<ClusterConfig> + Send + Sync>;
-
 /// What every controller has at hand. Clones share everything.
 #[derive(Clone)]
 pub struct Context {
     /// Speaks to the API server.
     pub client: Client,
-    /// Asks for the settings of the cluster.
-    configuration: Configuration,
+    /// The settings of the cluster, which change while the program runs.
+    pub configuration: Configuration,
     /// What the program was started with.
     pub settings: Arc<Settings>,
     /// Reports events.
@@ -90,9 +89,28 @@ impl Context {
         }
     }
 
-    /// The settings of the cluster, which change while the program runs.
+    /// Works on the keys of a queue until told to stop, once all stores were filled.
+    pub fn work_on<W, E>(
+        &self,
+        queue: &Queue,
+        workers: usize,
+        work: impl Fn(Self, NamespacedName) -> W + Send + Sync + 'static,
+    ) -> JoinHandle<()>
+    where
+        W: Future<Output = Result<Next, E>> + Send,
+        E: Display + Send,
+    {
+        let (context, queue) = (self.clone(), queue.clone());
+        tokio::spawn(async move {
+            if context.stop.run_until_cancelled(context.stores.ready()).await.is_some() {
+                queue.work(workers, &context.stop, |key| work(context.clone(), key)).await;
+            }
+        })
+    }
+
+    /// The settings of the cluster as they are now.
     pub fn config(&self) -> Arc<ClusterConfig> {
-        (self.configuration)()
+        self.configuration.now()
     }
 
     /// The API of a kind in a namespace.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolumeClaim, Pod, ResourceQuota};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::Client;
 use kubevirt_api::data_volume::{CDIConfig, DataVolume, StorageProfile};
@@ -23,6 +23,10 @@ use super::{Queues, trim, wakes};
 pub mod index {
     /// Any kind, by the UID of what controls it.
     pub const OWNER: &str = "owner";
+    /// Instances that nothing controls, by their namespace.
+    pub const ORPHAN: &str = "orphan";
+    /// Replica sets and quotas, by their namespace.
+    pub const NAMESPACE: &str = "namespace";
     /// Instances and pods, by the node they are on.
     pub const NODE: &str = "node";
     /// Machines and instances, by each claim or data volume that they use, as `namespace/name`.
@@ -64,6 +68,8 @@ pub struct Stores {
     pub nodes: Store<Node>,
     /// Namespaces.
     pub namespaces: Store<Namespace>,
+    /// Quotas, by namespace.
+    pub quotas: Store<ResourceQuota>,
     /// Revisions, by owner.
     pub revisions: Store<ControllerRevision>,
 }
@@ -77,14 +83,20 @@ impl Stores {
             .feeds(&queues.vms, wakes::itself)
             .feeds(&queues.pools, wakes::pool)
             .start(stop);
+        let replica_sets = Watch::all(client.clone())
+            .index(index::NAMESPACE, wakes::namespace)
+            .feeds(&queues.replica_sets, wakes::itself)
+            .start(stop);
+        let sets = replica_sets.clone();
         let vmis = Watch::<VirtualMachineInstance>::all(client.clone())
             .index(index::OWNER, wakes::owner_uid)
+            .index(index::ORPHAN, wakes::namespace_of_orphan)
             .index(index::NODE, wakes::node_of_vmi)
             .index(index::VOLUME, wakes::volumes_of_vmi)
             .index(index::VSOCK, wakes::vsock_of_vmi)
             .feeds(&queues.vmis, wakes::itself)
             .feeds(&queues.vms, wakes::vm_of_vmi)
-            .feeds(&queues.replica_sets, wakes::replica_set)
+            .feeds(&queues.replica_sets, move |change| wakes::replica_sets(change, &sets))
             .feeds(&queues.nodes, wakes::nodes_of_vmi)
             .start(stop);
         Self {
@@ -95,7 +107,7 @@ impl Stores {
                 .index(index::INSTANCE, wakes::vmi_of_migration)
                 .feeds(&queues.vmis, wakes::vmi_of_ended_migration)
                 .start(stop),
-            replica_sets: Watch::all(client.clone()).feeds(&queues.replica_sets, wakes::itself).start(stop),
+            replica_sets,
             pools: Watch::all(client.clone()).feeds(&queues.pools, wakes::itself).start(stop),
             storage_profiles: Watch::all(client.clone()).optional().start(stop),
             importer: Watch::all(client.clone()).optional().start(stop),
@@ -105,6 +117,7 @@ impl Stores {
                 .feeds(&queues.nodes, wakes::itself)
                 .start(stop),
             namespaces: Watch::all(client.clone()).start(stop),
+            quotas: Watch::all(client.clone()).index(index::NAMESPACE, wakes::namespace).start(stop),
             revisions: Watch::all(client.clone())
                 .index(index::OWNER, wakes::owner_uid)
                 .feeds(&queues.pools, wakes::pool)
@@ -129,6 +142,7 @@ impl Stores {
         self.storage_classes.ready().await;
         self.nodes.ready().await;
         self.namespaces.ready().await;
+        self.quotas.ready().await;
         self.revisions.ready().await;
     }
 }

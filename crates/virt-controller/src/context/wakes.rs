@@ -43,9 +43,26 @@ pub fn pool<K: Resource>(change: &Change<K>) -> Vec<NamespacedName> {
     owner::<VirtualMachinePool, K>(change)
 }
 
-/// The replica set that an instance belongs to.
-pub fn replica_set(change: &Change<VirtualMachineInstance>) -> Vec<NamespacedName> {
-    owner::<VirtualMachineInstanceReplicaSet, _>(change)
+/// The replica sets that an instance belongs to or might, if it belongs to nobody.
+pub fn replica_sets(
+    change: &Change<VirtualMachineInstance>,
+    sets: &Store<VirtualMachineInstanceReplicaSet>,
+) -> Vec<NamespacedName> {
+    let mut owners = owner::<VirtualMachineInstanceReplicaSet, _>(change);
+    let orphan = change.new.into_iter().flat_map(|vmi| namespace_of_orphan(vmi));
+    let candidates = orphan.flat_map(|namespace| sets.by(index::NAMESPACE, &namespace));
+    owners.extend(candidates.map(|set| NamespacedName::of(set.as_ref())));
+    owners
+}
+
+/// Index: the namespace of an object.
+pub fn namespace(object: &impl Resource) -> Vec<String> {
+    object.meta().namespace.iter().cloned().collect()
+}
+
+/// Index: the namespace of an instance that nothing controls.
+pub fn namespace_of_orphan(vmi: &VirtualMachineInstance) -> Vec<String> {
+    if controller(vmi).is_some() { vec![] } else { namespace(vmi) }
 }
 
 /// The machine of the name of an instance, whose it is or which it stands in the way of.

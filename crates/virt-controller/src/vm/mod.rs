@@ -13,26 +13,27 @@ pub mod status;
 mod testing;
 pub mod view;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use kubevirt_component::{NamespacedName, Next};
+use tokio::task::JoinHandle;
 
 use crate::context::Context;
 use apply::Error;
 use observe::Types;
 
-/// How many machines are worked on at a time.
-const WORKERS: usize = 10;
-
-/// Works on machines until the context is stopped.
-pub async fn run(cx: Context) {
-    let types = Types::start(&cx.client, &cx.stop);
-    cx.stores.ready().await;
-    types.ready().await;
-    let look = |key: NamespacedName| {
-        let (cx, types) = (&cx, &types);
-        async move { reconcile(cx, types, &key).await }
+/// Looks after all machines until told to stop.
+pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
+    let types = Arc::new(Types::start(&context.client, &context.stop));
+    let work = move |context: Context, key: NamespacedName| {
+        let types = types.clone();
+        async move {
+            types.ready().await;
+            reconcile(&context, &types, &key).await
+        }
     };
-    cx.queues.vms.work(WORKERS, &cx.stop, look).await;
+    context.work_on(&context.queues.vms, workers, work)
 }
 
 async fn reconcile(cx: &Context, types: &Types, key: &NamespacedName) -> Result<Next, Error> {

@@ -89,6 +89,8 @@ pub fn is_block(claim: &PersistentVolumeClaim) -> bool {
 pub struct Attachments<'a> {
     /// Holds what can be held now.
     pub current: Option<&'a Arc<Pod>>,
+    /// One that did so is still on its way out, and its successor would have its name.
+    in_the_way: bool,
     /// Hold something else.
     pub old: Vec<&'a Arc<Pod>>,
 }
@@ -103,10 +105,13 @@ fn attachments_of<'a>(observed: &'a Observed, launcher: &Pod, ready: &[Volume]) 
         ready.iter().map(|it| (it.name.as_str(), claim_name(it).unwrap_or_default())).collect();
     let held = observed.attachments_of(launcher).into_iter().filter(|pod| !pods::is_temporary(pod));
     let (fitting, mut old): (Vec<_>, Vec<_>) =
-        held.partition(|pod| claims(pod).collect::<BTreeSet<_>>() == wanted);
+        held.partition(|pod| claims(pod).collect::<BTreeSet<_>>() == wanted && !wanted.is_empty());
+    let (alive, dead): (Vec<_>, Vec<_>) =
+        fitting.into_iter().partition(|pod| !pods::is_leaving(pod) && !pods::is_down(pod));
+    let in_the_way = !dead.is_empty();
+    old.extend(dead);
     old.sort_by(|a, b| b.metadata.creation_timestamp.cmp(&a.metadata.creation_timestamp));
-    let current = fitting.into_iter().find(|pod| !pods::is_leaving(pod) && !pods::is_down(pod));
-    Attachments { current: current.filter(|_| !wanted.is_empty()), old }
+    Attachments { current: alive.into_iter().next(), in_the_way, old }
 }
 
 /// Has the right pods hold the right volumes.
@@ -122,7 +127,7 @@ pub fn decide(observed: &Observed, launcher: &Arc<Pod>, plan: &mut Plan) {
     let found = attachments_of(observed, launcher, &sorted.ready);
     // One at a time: what has not started yet may soon hold what is needed, or make room for it.
     let pending = found.old.iter().any(|pod| !matches!(pods::phase(pod), "Running" | "Succeeded" | "Failed"));
-    if found.current.is_none() && !pending && !sorted.ready.is_empty() {
+    if found.current.is_none() && !found.in_the_way && !pending && !sorted.ready.is_empty() {
         let volumes = sorted.ready.clone();
         plan.steps.push(Step::CreatePod(NewPod::Attachment { launcher: launcher.clone(), volumes }));
     }

@@ -15,7 +15,7 @@ use kubevirt_api::vmi::VirtualMachineInstance;
 
 use super::observe::Observed;
 use super::plan::{Plan, Step};
-use super::{conditions, network, pods, rendering};
+use super::{conditions, network, pod, pods};
 
 type Marks = BTreeMap<String, String>;
 type Changes = BTreeMap<String, Option<String>>;
@@ -93,7 +93,7 @@ fn leaving(vmi: &VirtualMachineInstance, pod: &Pod, changes: &mut Changes) {
 }
 
 fn backup_hooks(observed: &Observed, vmi: &VirtualMachineInstance, pod: &Pod, changes: &mut Changes) {
-    let Some(hooks) = rendering::backup_hooks(vmi, &observed.config) else { return };
+    let hooks = pod::backup_hooks(vmi, &observed.config);
     for name in HOOKS {
         set(changes, pod, name, hooks.get(name).cloned());
     }

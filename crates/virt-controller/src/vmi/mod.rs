@@ -13,6 +13,7 @@ mod names;
 mod network;
 mod observe;
 mod plan;
+pub mod pod;
 mod pods;
 mod rendering;
 mod state_claim;
@@ -20,13 +21,14 @@ mod status;
 mod steps;
 #[cfg(test)]
 mod tests;
-mod topology;
+pub(crate) mod topology;
 mod volume_status;
 mod volumes;
 
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kube::ResourceExt;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_component::{NamespacedName, Next, patch};
 use tokio::task::JoinHandle;
@@ -44,18 +46,8 @@ const AFTER_CONFLICT: Duration = Duration::from_secs(1);
 
 /// Looks after all instances until told to stop.
 pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
-    let context = context.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            () = context.stop.cancelled() => return,
-            () = context.stores.ready() => {}
-        }
-        let work = |key: NamespacedName| {
-            let context = context.clone();
-            async move { reconcile(&context, &key).await }
-        };
-        context.queues.vmis.work(workers, &context.stop, work).await;
-    })
+    let work = |context: Context, key: NamespacedName| async move { reconcile(&context, &key).await };
+    context.work_on(&context.queues.vmis, workers, work)
 }
 
 /// Why an instance is to be looked at again.
@@ -65,6 +57,8 @@ enum Retry {
     Trouble(#[from] Trouble),
     #[error("the instance could not be written: {0}")]
     Write(#[source] kube::Error),
+    #[error("each step leads to another")]
+    Restless,
 }
 
 async fn reconcile(context: &Context, key: &NamespacedName) -> Result<Next, Retry> {
@@ -89,15 +83,13 @@ async fn reconcile(context: &Context, key: &NamespacedName) -> Result<Next, Retr
 
 /// Writes the instance, tells what happened, and does what nobody waits for.
 async fn finish(context: &Context, observed: &mut Observed, plan: Plan) -> Result<Next, Retry> {
-    if let Some(wanted) = &plan.vmi {
-        let namespace = observed.vmi.metadata.namespace.clone().unwrap_or_default();
-        let api = context.api::<VirtualMachineInstance>(&namespace);
-        match patch::write(&api, &observed.vmi, wanted).await {
-            Ok(_) => {}
-            Err(error) if patch::is_conflict(&error) => return Ok(Next::After(AFTER_CONFLICT)),
-            Err(error) if patch::is_gone(&error) => return Ok(Next::Wait),
-            Err(error) => return Err(Retry::Write(error)),
-        }
+    let Some(wanted) = &plan.vmi else { return Err(Retry::Restless) };
+    let api = context.api::<VirtualMachineInstance>(&observed.vmi.namespace().unwrap_or_default());
+    match patch::write(&api, &observed.vmi, wanted).await {
+        Ok(_) => {}
+        Err(error) if patch::is_conflict(&error) => return Ok(Next::After(AFTER_CONFLICT)),
+        Err(error) if patch::is_gone(&error) => return Ok(Next::Wait),
+        Err(error) => return Err(Retry::Write(error)),
     }
     for event in &plan.events {
         context.recorder.event(observed.vmi.as_ref(), event.kind, event.reason, event.message.clone());

@@ -115,14 +115,14 @@ impl Observed {
         self.is_receiver() && !self.vmi.labels().contains_key(labels::MIGRATION_TARGET_NODE_NAME)
     }
 
-    /// The pod that stands for the instance now, be it the launcher's or a temporary one.
+    /// The pod that stands for the instance now: the launcher's, or else a temporary one.
     pub fn pod(&self) -> Option<&Arc<Pod>> {
-        pods::current(&self.vmi, &self.pods)
+        self.launcher().or_else(|| pods::current(&self.vmi, &self.pods))
     }
 
     /// The launcher pod that stands for the instance now.
     pub fn launcher(&self) -> Option<&Arc<Pod>> {
-        self.pod().filter(|pod| !pods::is_temporary(pod))
+        pods::current(&self.vmi, self.pods.iter().filter(|pod| !pods::is_temporary(pod)))
     }
 
     /// The pods that hold plugged volumes for a launcher pod.

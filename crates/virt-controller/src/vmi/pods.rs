@@ -88,9 +88,12 @@ pub fn image_trouble(pod: &Pod) -> Option<(&str, &str)> {
 
 /// The pod that stands for the instance now: the newest of those on its node, or of all while it is on none. What
 /// else there is belongs to a migration.
-pub fn current<'a>(vmi: &VirtualMachineInstance, pods: &'a [Arc<Pod>]) -> Option<&'a Arc<Pod>> {
+pub fn current<'a>(
+    vmi: &VirtualMachineInstance,
+    pods: impl IntoIterator<Item = &'a Arc<Pod>>,
+) -> Option<&'a Arc<Pod>> {
     let on = vmi.status.as_ref().and_then(|status| status.node_name.as_deref()).unwrap_or_default();
-    let here = pods.iter().filter(|pod| on.is_empty() || node(pod) == on);
+    let here = pods.into_iter().filter(|pod| on.is_empty() || node(pod) == on);
     here.max_by_key(|pod| (pod.metadata.creation_timestamp.clone(), std::cmp::Reverse(pod.name_any())))
 }
 

@@ -44,8 +44,10 @@ pub fn decide(observed: &Observed, plan: &mut Plan) -> Result<(), Trouble> {
 fn matters_if_gone(observed: &Observed) -> bool {
     let own = [finalizers::FOREGROUND_DELETE, finalizers::DEPRECATED_FOREGROUND_DELETE];
     let held = observed.vmi.metadata.finalizers.iter().flatten().any(|it| own.contains(&it.as_str()));
+    let had_one = observed.status().active_pods.as_ref().is_some_and(|pods| !pods.is_empty());
     match observed.phase() {
         VmiPhase::Scheduling | VmiPhase::Scheduled | VmiPhase::Running => true,
+        VmiPhase::Pending if had_one => true,
         VmiPhase::Succeeded | VmiPhase::Failed => held,
         _ => held && observed.is_deleted(),
     }

@@ -8,7 +8,7 @@ use kubevirt_api::vmi::network::{Interface, InterfaceState};
 use serde_json::{Map, Value, json};
 
 use super::{Attached, primary, secondary};
-use crate::vmi::rendering;
+use crate::vmi::pod;
 
 /// Which devices the networks are, for those that the guest's side must know: nothing if there are none.
 pub fn device_info(vmi: &VirtualMachineInstance, pod: &Pod, config: &ClusterConfig) -> Option<String> {
@@ -66,5 +66,5 @@ pub fn selection(vmi: &VirtualMachineInstance, config: &ClusterConfig) -> Option
         networks.retain(|network| kept.iter().any(|interface| interface.name == network.name));
     });
     wanted.spec.domain.devices.interfaces = Some(kept);
-    rendering::selection(&wanted, config)
+    pod::selection(&wanted, config)
 }

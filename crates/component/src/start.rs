@@ -1,0 +1,58 @@
+//! How a daemon starts: logs, runtime, and a token that signals cancel.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::flags::Common;
+use crate::role::Role;
+
+/// Runs a daemon until it ends; SIGTERM and SIGINT cancel its token, and a second one ends it at once.
+pub fn run(
+    role: Role,
+    flags: &Common,
+    body: impl AsyncFnOnce(CancellationToken) -> Result<ExitCode>,
+) -> Result<ExitCode> {
+    kubevirt_logs::init(role.name(), flags.verbosity);
+    // Only `ring` is built in, but several libraries each ask for the default.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 4)))
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    let result = runtime.block_on(async {
+        let stop = CancellationToken::new();
+        cancel_on_signals(&stop)?;
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), "{} starts", role.name());
+        body(stop).await
+    });
+    // What hangs in a system call is not waited for.
+    runtime.shutdown_background();
+    if let Err(error) = &result {
+        tracing::error!("{} ends: {error:#}", role.name());
+    }
+    result
+}
+
+fn cancel_on_signals(stop: &CancellationToken) -> Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("handle SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("handle SIGINT")?;
+    let stop = stop.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if stop.is_cancelled() {
+                std::process::exit(1);
+            }
+            tracing::info!("told to stop");
+            stop.cancel();
+        }
+    });
+    Ok(())
+}
