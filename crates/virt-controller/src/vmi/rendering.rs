@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Node, Pod, ResourceQuota};
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use kube::ResourceExt;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use kubevirt_admission::{ClusterConfig, Gate};
 use kubevirt_api::names::external::multus;
 use kubevirt_api::names::reasons::vmi as reasons;
@@ -107,7 +107,8 @@ fn namespace_facts(context: &Context, name: &str) -> NamespaceFacts {
 /// Whether every node that takes guests can mount images as volumes.
 fn all_mount_images(context: &Context) -> bool {
     let nodes = context.stores.nodes.all();
-    let takes_guests = |node: &Node| node.labels().get(labels::NODE_SCHEDULABLE).is_some_and(|it| it == "true");
+    let takes_guests =
+        |node: &Node| node.labels().get(labels::NODE_SCHEDULABLE).is_some_and(|it| it == "true");
     let mut takers = nodes.iter().filter(|node| takes_guests(node)).peekable();
     takers.peek().is_some() && takers.all(|node| mounts_images(node))
 }
