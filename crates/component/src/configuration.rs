@@ -41,6 +41,11 @@ impl Configuration {
         Self(watch::channel(Arc::new(config)).1)
     }
 
+    /// A configuration that somebody else follows.
+    pub fn told(configuration: watch::Receiver<Arc<ClusterConfig>>) -> Self {
+        Self(configuration)
+    }
+
     /// What holds now.
     pub fn now(&self) -> Arc<ClusterConfig> {
         self.0.borrow().clone()

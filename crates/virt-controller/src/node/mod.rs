@@ -18,18 +18,10 @@ use crate::context::Context;
 
 /// Looks after all nodes until told to stop.
 pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
-    let context = context.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            () = context.stop.cancelled() => return,
-            () = context.stores.ready() => {}
-        }
-        let work = |key: NamespacedName| {
-            let context = context.clone();
-            async move { reconcile(&context, &key.name).await }
-        };
-        tokio::join!(context.queues.nodes.work(workers, &context.stop, work), tsc::keep_labels(&context),);
-    })
+    let labels = context.clone();
+    tokio::spawn(async move { labels.stop.run_until_cancelled(tsc::keep_labels(&labels)).await });
+    let work = |context: Context, key: NamespacedName| async move { reconcile(&context, &key.name).await };
+    context.work_on(&context.queues.nodes, workers, work)
 }
 
 async fn reconcile(context: &Context, name: &str) -> kube::Result<Next> {

@@ -46,18 +46,8 @@ const AFTER_CONFLICT: Duration = Duration::from_secs(1);
 
 /// Looks after all instances until told to stop.
 pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
-    let context = context.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            () = context.stop.cancelled() => return,
-            () = context.stores.ready() => {}
-        }
-        let work = |key: NamespacedName| {
-            let context = context.clone();
-            async move { reconcile(&context, &key).await }
-        };
-        context.queues.vmis.work(workers, &context.stop, work).await;
-    })
+    let work = |context: Context, key: NamespacedName| async move { reconcile(&context, &key).await };
+    context.work_on(&context.queues.vmis, workers, work)
 }
 
 /// Why an instance is to be looked at again.
