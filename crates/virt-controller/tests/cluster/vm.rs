@@ -25,6 +25,7 @@ fn manifest(spec: Value) -> Value {
             "architecture": "amd64",
             "domain": {
                 "cpu": {"model": "host-passthrough"}, "machine": {"type": "q35"}, "memory": {"guest": "64Mi"},
+                "firmware": {"uuid": "b8511fdf-37f2-40d8-af9b-aac3933f3d74"},
                 "devices": {"autoattachPodInterface": false},
             },
         },
@@ -162,6 +163,7 @@ async fn the_machine_of_an_old_manifest_keeps_saying_running() -> Result<()> {
     run("vm-old", async |test| {
         let mut old = manifest(json!({"running": false}));
         old["apiVersion"] = json!("kubevirt.io/v1alpha3");
+        old["spec"]["template"]["spec"]["domain"]["firmware"] = json!({});
         test.apply(&old).await?;
         shows(test, "Stopped").await?;
         change(test, json!({"spec": {"running": true}})).await?;
