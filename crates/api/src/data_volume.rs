@@ -1,4 +1,6 @@
-//! Data volumes of the Containerized Data Importer, as templates use them.
+//! What the Containerized Data Importer offers and machines use: data volumes, and how storage is set up.
+
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
     PersistentVolumeClaimSpec, TypedLocalObjectReference, TypedObjectReference, VolumeResourceRequirements,
@@ -17,6 +19,68 @@ kind! {
     DataVolume: CDI, "v1beta1", "datavolumes", NamespaceResourceScope;
     spec: DataVolumeSpec,
     status: DataVolumeStatus
+}
+
+kind! {
+    /// How the importer is set up; there is one, and it is called `config`.
+    CDIConfig: CDI, "v1beta1", "cdiconfigs", ClusterResourceScope;
+    spec: CdiConfigSpec,
+    status: CdiConfigStatus
+}
+
+kind! {
+    /// What is known of a storage class; it has the name of the class.
+    StorageProfile: CDI, "v1beta1", "storageprofiles", ClusterResourceScope;
+    spec: StorageProfileSpec,
+    status: StorageProfileStatus
+}
+
+/// What the administrator sets; nothing that machines need.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CdiConfigSpec {}
+
+/// What the importer reckons with.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CdiConfigStatus {
+    /// Share of a file system that is not for disk images.
+    pub filesystem_overhead: Option<FilesystemOverhead>,
+}
+
+/// Share of a file system that is not for disk images, such as `0.055`.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FilesystemOverhead {
+    /// For all storage classes that are not listed.
+    pub global: Option<String>,
+    /// By storage class.
+    pub storage_class: Option<BTreeMap<String, String>>,
+}
+
+/// What the administrator sets; nothing that machines need.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StorageProfileSpec {}
+
+/// What claims of the class can be.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StorageProfileStatus {
+    /// Combinations of modes, the preferred first.
+    pub claim_property_sets: Option<Vec<ClaimPropertySet>>,
+}
+
+/// Access modes that go with a volume mode.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClaimPropertySet {
+    /// Access modes, the preferred first.
+    pub access_modes: Option<Vec<String>>,
+    /// `Block` or `Filesystem`.
+    pub volume_mode: Option<String>,
 }
 
 /// How far the importer has come, as far as machines need to know.

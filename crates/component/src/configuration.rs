@@ -47,14 +47,19 @@ impl Configuration {
 
     /// A configuration that stays as it is.
     pub fn fixed(config: ClusterConfig) -> Self {
-        let known = CancellationToken::new();
-        known.cancel();
-        Self { config: watch::channel(Arc::new(config)).1, known }
+        Self::told(watch::channel(Arc::new(config)).1)
     }
 
     /// Waits until it is known what the installation is set to.
     pub async fn ready(&self) {
         self.known.cancelled().await;
+    }
+
+    /// A configuration that somebody else follows.
+    pub fn told(config: watch::Receiver<Arc<ClusterConfig>>) -> Self {
+        let known = CancellationToken::new();
+        known.cancel();
+        Self { config, known }
     }
 
     /// What holds now.

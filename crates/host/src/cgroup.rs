@@ -63,6 +63,14 @@ impl Cgroups {
         found
     }
 
+    /// The same folders as seen by someone who has the root of these elsewhere, such as at `/proc/1/root`.
+    #[must_use]
+    pub fn below(self, root: &Path) -> Self {
+        let moved = |path: PathBuf| root.join(path.strip_prefix("/").unwrap_or(&path));
+        let controllers = self.controllers.into_iter().map(|(name, path)| (name, moved(path))).collect();
+        Self { controllers, unified: self.unified.map(moved) }
+    }
+
     /// The folder that has a controller's files. Of hosts with both versions, version 1 has the controllers.
     pub fn folder(&self, controller: &str) -> Option<Folder<'_>> {
         let v1 = self.controllers.get(controller).map(|path| Folder::V1(path));

@@ -20,16 +20,25 @@ pub struct Component {
 
 /// All components. The launcher is looked up here and parses its own arguments only: there may be hundreds of them,
 /// and none needs to know what the others understand.
-pub const COMPONENTS: [Component; 11] = [
+pub const COMPONENTS: [Component; 12] = [
     Component { name: "up", about: "Everything at once on this machine, without Kubernetes", run: not_yet },
     Component { name: "virt-operator", about: "Installs and updates all other components", run: not_yet },
     Component { name: "virt-api", about: "Admission webhooks and subresources", run: kubevirt_virt_api::run },
     Component {
         name: "virt-controller",
         about: "Makes instances of machines, and pods of instances",
-        run: not_yet,
+        run: kubevirt_virt_controller::run,
     },
-    Component { name: "virt-handler", about: "Looks after the instances of a node", run: not_yet },
+    Component {
+        name: "virt-handler",
+        about: "Looks after the instances of a node",
+        run: kubevirt_virt_handler::run,
+    },
+    Component {
+        name: "node-labeller",
+        about: "Writes down what QEMU can do on a node",
+        run: kubevirt_virt_handler::labels::program::run,
+    },
     Component { name: "virtctl", about: "What users do with running machines", run: not_yet },
     Component {
         name: "virt-launcher",

@@ -77,6 +77,8 @@ pub struct VcpuStats {
     pub delay: Option<u64>,
     /// Time it waited for I/O of the host.
     pub wait: Option<u64>,
+    /// On how many CPUs of the host it may run.
+    pub host_cpus: Option<u32>,
 }
 
 /// An interface; what the guest received and sent.

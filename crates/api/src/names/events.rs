@@ -28,6 +28,12 @@ pub mod objects {
     pub const ADVANCED_FEATURE_USE: &str = "AdvancedFeatureUse";
 }
 
+/// Nodes.
+pub mod node {
+    /// The CPU of the node is of a model that is too old to use.
+    pub const HOST_MODEL_IS_OBSOLETE: &str = "HostModelIsObsolete";
+}
+
 /// The life of an instance.
 pub mod vmi {
     /// The guest was defined.
@@ -66,6 +72,8 @@ pub mod vmi {
     pub const IO_ERROR: &str = "IOerror";
     /// The handler on the node no longer answers.
     pub const NODE_UNRESPONSIVE: &str = "NodeUnresponsive";
+    /// A volume or interface could not be plugged or unplugged.
+    pub const HOTPLUG_FAILED: &str = "HotplugFailed";
     /// A host disk is smaller than asked, but within tolerance.
     pub const TOLERATED_SMALL_PV: &str = "ToleratedSmallPV";
     /// An outdated instance could not be evicted.

@@ -144,6 +144,12 @@ pub mod vmi {
     pub const IMAGE_PULL_BACK_OFF: &str = "ImagePullBackOff";
     /// The handler on the node no longer answers.
     pub const NODE_UNRESPONSIVE: &str = "NodeUnresponsive";
+    /// The launcher ended without a word of its guest.
+    pub const LAUNCHER_ENDED: &str = "LauncherEnded";
+    /// The launcher does not answer, or never did.
+    pub const LAUNCHER_UNRESPONSIVE: &str = "LauncherUnresponsive";
+    /// The launcher speaks another version than its node.
+    pub const LAUNCHER_NOT_UNDERSTOOD: &str = "LauncherNotUnderstood";
 }
 
 /// Reasons on the volumes of an instance.

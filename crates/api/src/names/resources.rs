@@ -20,3 +20,10 @@ pub const SEV: &str = "devices.kubevirt.io/sev";
 pub const TDX: &str = "devices.kubevirt.io/tdx";
 /// Device passthrough through the newer kernel interface.
 pub const IOMMUFD: &str = "devices.kubevirt.io/iommufd";
+
+/// What the variable starts with that tells a container the addresses of its PCI devices.
+pub const PCI_VARIABLE: &str = "PCI_RESOURCE";
+/// What the variable starts with that tells a container the UUIDs of its mediated devices.
+pub const MEDIATED_VARIABLE: &str = "MDEV_PCI_RESOURCE";
+/// What the variable starts with that tells a container the buses and numbers of its USB devices.
+pub const USB_VARIABLE: &str = "USB_RESOURCE";

@@ -51,3 +51,13 @@ pub mod dependency_type {
     /// Secrets, config maps, instance types and the like.
     pub const CONFIG: &str = "config";
 }
+
+/// Where the status of an interface comes from; several are joined by commas.
+pub mod info_source {
+    /// The machine has it.
+    pub const DOMAIN: &str = "domain";
+    /// The guest agent tells of it.
+    pub const GUEST_AGENT: &str = "guest-agent";
+    /// The pod has it.
+    pub const MULTUS_STATUS: &str = "multus-status";
+}

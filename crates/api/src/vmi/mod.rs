@@ -44,6 +44,14 @@ kind! {
     status: VirtualMachineInstanceStatus
 }
 
+impl VirtualMachineInstance {
+    /// Whether it has ended and will not run again.
+    pub fn is_final(&self) -> bool {
+        let phase = self.status.as_ref().and_then(|status| status.phase.as_ref());
+        matches!(phase, Some(status::VmiPhase::Succeeded | status::VmiPhase::Failed))
+    }
+}
+
 /// Template of the instance a VM creates each time it starts.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

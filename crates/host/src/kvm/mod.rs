@@ -3,6 +3,7 @@
 //! On some nested hosts each instruction of a guest is emulated, SSE ends in an internal error, and a machine that was
 //! started with KVM hangs without a word. So a tiny guest has to run before anything is promised.
 
+mod abilities;
 mod accelerator;
 #[cfg(any(not(target_arch = "x86_64"), test))]
 mod create;
@@ -14,6 +15,7 @@ mod trial;
 use std::fmt;
 use std::path::Path;
 
+pub use abilities::{Abilities, TimeStampCounter, abilities};
 pub use accelerator::{Accelerator, NoAccelerator, accelerator};
 #[cfg(not(target_arch = "x86_64"))]
 use create::attempt;
@@ -55,7 +57,8 @@ pub fn probe() -> Kvm {
     probe_device(Path::new(DEVICE))
 }
 
-fn probe_device(path: &Path) -> Kvm {
+/// The same with a device node elsewhere, such as the one of the host as a container sees it.
+pub fn probe_device(path: &Path) -> Kvm {
     match device::check(path) {
         Device::Usable => attempt(path).map_or_else(|reason| Kvm::Unusable { reason }, |()| Kvm::Usable),
         Device::Missing => Kvm::Missing,

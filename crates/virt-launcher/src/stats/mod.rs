@@ -9,6 +9,7 @@ mod process;
 use std::time::Duration;
 
 use kubevirt_domain::Domain;
+use kubevirt_host::threads;
 use kubevirt_launcher_rpc::stats::{CpuStats, DomainStats, MemoryStats, MigrationStats, VcpuStats};
 use kubevirt_qemu::machine::GuestMemoryStats;
 use kubevirt_qemu::migration::Progress;
@@ -114,7 +115,14 @@ fn vcpu(pid: u32, id: u32, thread: i32) -> VcpuStats {
         time: times.map_or(0, |times| times.ran),
         delay: times.map(|times| times.waited),
         wait: process::thread_wait(pid, thread),
+        host_cpus: host_cpus(thread),
     }
+}
+
+/// On how many CPUs a thread may run.
+fn host_cpus(thread: i32) -> Option<u32> {
+    let cpus = threads::affinity(u32::try_from(thread).ok()?).ok()?;
+    u32::try_from(cpus.len()).ok()
 }
 
 fn migration(progress: &Progress) -> Option<MigrationStats> {

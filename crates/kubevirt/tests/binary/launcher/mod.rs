@@ -1,5 +1,6 @@
 //! virt-launcher as its pod runs it, with a real QEMU and a real guest.
 
+mod adoption;
 mod boot;
 mod faults;
 mod guest;

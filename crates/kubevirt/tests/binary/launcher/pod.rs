@@ -21,7 +21,10 @@ use super::handler::{Handler, PATIENCE};
 pub(crate) const USER: u32 = 107;
 
 /// The UID of every test's VMI.
-const UID: &str = "3f1c9a52-6c0e-4d3b-9d9e-2f6d3a1b7c44";
+pub(crate) const UID: &str = "3f1c9a52-6c0e-4d3b-9d9e-2f6d3a1b7c44";
+
+/// The UID of every test's pod.
+pub(crate) const POD: &str = "b2a71875-905e-4c4b-92ba-e84018b91d3e";
 
 /// At most two guests at once: they are emulated.
 pub(crate) static GUESTS: Semaphore = Semaphore::const_new(2);
@@ -51,6 +54,8 @@ pub(crate) struct Settings {
     pub(crate) set_up: &'static str,
     /// A memory cgroup to run in.
     pub(crate) cgroup: Option<PathBuf>,
+    /// Folders lie where a kubelet has them.
+    pub(crate) like_kubelet: bool,
 }
 
 impl Pod {
@@ -61,7 +66,7 @@ impl Pod {
 
     pub(crate) async fn with(settings: Settings) -> Self {
         let place = GUESTS.acquire().await.unwrap();
-        let folder = new_folder();
+        let folder = new_folder(settings.like_kubelet);
         let network = sleeper();
         let mut pod = Self {
             child: launch(&folder, network.id().unwrap(), &settings),
@@ -99,6 +104,16 @@ impl Pod {
     /// Folder that handler and launcher share.
     pub(crate) fn share(&self) -> PathBuf {
         self.folder.join("share")
+    }
+
+    /// The kubelet's folder of pods, if this one is like it.
+    pub(crate) fn pods(&self) -> PathBuf {
+        self.folder.join("pods")
+    }
+
+    /// A folder for handlers.
+    pub(crate) fn records(&self) -> PathBuf {
+        self.folder.join("records")
     }
 
     /// Folder of the launcher alone.
@@ -297,13 +312,22 @@ pub(crate) fn send_signal(pid: u32, signal: rustix::process::Signal) {
     let _ = rustix::process::kill_process(pid, signal);
 }
 
-fn new_folder() -> PathBuf {
+fn new_folder(like_kubelet: bool) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let folder = std::env::temp_dir().join(format!("kubevirt-pod-{}-{number}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    if like_kubelet {
+        // The launcher's paths are short, as they are in its container.
+        let volumes = folder.join(format!("pods/{POD}/volumes/kubernetes.io~empty-dir"));
+        std::fs::create_dir_all(volumes.join("public")).unwrap();
+        std::fs::create_dir_all(volumes.join("sockets")).unwrap();
+        std::os::unix::fs::symlink(volumes.join("public"), folder.join("share")).unwrap();
+        std::os::unix::fs::symlink(volumes.join("sockets"), volumes.join("public/sockets")).unwrap();
+    }
     for name in ["", "share", "share/sockets", "share/container-disks", "private", "ephemeral"] {
         let folder = folder.join(name);
-        std::fs::create_dir(&folder).unwrap();
+        std::fs::create_dir_all(&folder).unwrap();
         chown(&folder, Some(USER), Some(USER)).unwrap();
     }
     folder

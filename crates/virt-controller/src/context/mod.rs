@@ -1,0 +1,128 @@
+//! What every controller has at hand: the client, the stores, the queues and the settings.
+
+mod queues;
+mod stores;
+pub(crate) mod trim;
+mod wakes;
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use kube::{Api, Client, Resource};
+use kubevirt_admission::ClusterConfig;
+use kubevirt_component::{Configuration, NamespacedName, Next, Queue, Recorder};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub use queues::Queues;
+pub use stores::{Stores, index};
+pub use wakes::{claim_name, controller, is_active};
+
+/// Who reports the events of most controllers.
+pub const REPORTER: &str = "virtualmachine-controller";
+
+/// What the program was started with, as far as controllers need it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// The image of launchers.
+    pub launcher_image: String,
+    /// The image of what serves exports.
+    pub exporter_image: String,
+    /// The secret to pull these images with, or nothing.
+    pub image_pull_secret: String,
+    /// How long a launcher waits for QEMU, in seconds.
+    pub launcher_qemu_timeout: i64,
+    /// The group that files of a launcher belong to.
+    pub launcher_subgid: i64,
+    /// Where components of a node share files.
+    pub share_dir: String,
+    /// Where launchers keep disks that live as long as they do.
+    pub ephemeral_disk_dir: String,
+    /// Where launchers find container disks.
+    pub container_disk_dir: String,
+    /// Where launchers find plugged disks.
+    pub hotplug_disk_dir: String,
+    /// Further annotations that follow from an instance to its pod; `prefix*` stands for many.
+    pub mirrored_annotations: Vec<String>,
+    /// Further labels that follow from an instance to its pod; `prefix*` stands for many.
+    pub mirrored_labels: Vec<String>,
+    /// The namespace of the installation.
+    pub namespace: String,
+}
+
+/// What every controller has at hand. Clones share everything.
+#[derive(Clone)]
+pub struct Context {
+    /// Speaks to the API server.
+    pub client: Client,
+    /// The settings of the cluster, which change while the program runs.
+    pub configuration: Configuration,
+    /// What the program was started with.
+    pub settings: Arc<Settings>,
+    /// Reports events.
+    pub recorder: Recorder,
+    /// What the cluster has, as last heard.
+    pub stores: Stores,
+    /// The work of each controller.
+    pub queues: Queues,
+    /// Ends all work.
+    pub stop: CancellationToken,
+}
+
+impl Context {
+    /// Starts watching all that controllers need. Work may begin when [`Stores::ready`] has come back.
+    pub fn start(
+        client: Client,
+        configuration: Configuration,
+        settings: Settings,
+        stop: CancellationToken,
+    ) -> Self {
+        let queues = Queues::new();
+        Self {
+            stores: Stores::start(&client, &queues, &stop),
+            recorder: Recorder::new(client.clone(), REPORTER),
+            settings: Arc::new(settings),
+            client,
+            configuration,
+            queues,
+            stop,
+        }
+    }
+
+    /// Works on the keys of a queue until told to stop, once all stores were filled.
+    pub fn work_on<W, E>(
+        &self,
+        queue: &Queue,
+        workers: usize,
+        work: impl Fn(Self, NamespacedName) -> W + Send + Sync + 'static,
+    ) -> JoinHandle<()>
+    where
+        W: Future<Output = Result<Next, E>> + Send,
+        E: Display + Send,
+    {
+        let (context, queue) = (self.clone(), queue.clone());
+        tokio::spawn(async move {
+            if context.stop.run_until_cancelled(context.stores.ready()).await.is_some() {
+                queue.work(workers, &context.stop, |key| work(context.clone(), key)).await;
+            }
+        })
+    }
+
+    /// The settings of the cluster as they are now.
+    pub fn config(&self) -> Arc<ClusterConfig> {
+        self.configuration.now()
+    }
+
+    /// The API of a kind in a namespace.
+    pub fn api<K>(&self, namespace: &str) -> Api<K>
+    where
+        K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// The API of a kind that is in no namespace.
+    pub fn cluster_api<K: Resource<DynamicType = ()>>(&self) -> Api<K> {
+        Api::all(self.client.clone())
+    }
+}

@@ -1,0 +1,45 @@
+//! What stores leave out, since a pod or node is mostly text that no controller reads.
+
+use k8s_openapi::api::core::v1::{Container, Node, Pod, Volume};
+
+/// Leaves of a pod what controllers ask about: names and images of containers, volumes that are claims, where it runs
+/// and what it tolerates. What is left out is never written, since writes are differences.
+pub fn pod(pod: &mut Pod) {
+    let Some(spec) = pod.spec.take() else { return };
+    let mut kept = k8s_openapi::api::core::v1::PodSpec {
+        node_name: spec.node_name,
+        tolerations: spec.tolerations,
+        containers: spec.containers.into_iter().map(container).collect(),
+        volumes: spec.volumes.map(claims),
+        ..Default::default()
+    };
+    kept.containers.shrink_to_fit();
+    pod.spec = Some(kept);
+    if let Some(status) = &mut pod.status {
+        status.host_ips = None;
+        status.resource_claim_statuses = None;
+        status.ephemeral_container_statuses = None;
+    }
+}
+
+fn container(container: Container) -> Container {
+    Container { name: container.name, image: container.image, ..Default::default() }
+}
+
+// Not `retain`, which would keep the room of the others.
+fn claims(volumes: Vec<Volume>) -> Vec<Volume> {
+    let mut claims: Vec<Volume> =
+        volumes.into_iter().filter(|volume| volume.persistent_volume_claim.is_some()).collect();
+    claims.shrink_to_fit();
+    claims
+}
+
+/// Leaves of a node its labels and annotations, and what its pods may ask for.
+pub fn node(node: &mut Node) {
+    if let Some(status) = &mut node.status {
+        status.images = None;
+        status.volumes_in_use = None;
+        status.volumes_attached = None;
+        status.conditions = None;
+    }
+}

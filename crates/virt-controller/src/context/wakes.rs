@@ -1,0 +1,202 @@
+//! Which change gives which controller work, and what objects are indexed by.
+
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{Resource, ResourceExt};
+use kubevirt_api::migration::VirtualMachineInstanceMigration;
+use kubevirt_api::names::labels;
+use kubevirt_api::pool::VirtualMachinePool;
+use kubevirt_api::replica_set::VirtualMachineInstanceReplicaSet;
+use kubevirt_api::vm::VirtualMachine;
+use kubevirt_api::vmi::volumes::Volume;
+use kubevirt_api::vmi::{VirtualMachineInstance, VirtualMachineInstanceSpec};
+use kubevirt_component::{Change, NamespacedName, Store};
+
+use super::index;
+
+/// The reference to what controls an object.
+pub fn controller(object: &impl Resource) -> Option<&OwnerReference> {
+    let owners = object.meta().owner_references.as_deref().unwrap_or_default();
+    owners.iter().find(|owner| owner.controller == Some(true))
+}
+
+fn owner_of_kind<O: Resource<DynamicType = ()>>(object: &impl Resource) -> Option<NamespacedName> {
+    let owner = controller(object).filter(|owner| owner.kind == O::kind(&()))?;
+    Some(NamespacedName::new(object.meta().namespace.as_deref().unwrap_or_default(), &owner.name))
+}
+
+/// The object itself.
+pub fn itself<K: Resource<DynamicType = ()>>(change: &Change<K>) -> Vec<NamespacedName> {
+    change.latest().map(|object| NamespacedName::of(object.as_ref())).into_iter().collect()
+}
+
+/// What controls the object, before and after the change.
+fn owner<O: Resource<DynamicType = ()>, K: Resource>(change: &Change<K>) -> Vec<NamespacedName> {
+    let versions = change.old.into_iter().chain(change.new);
+    let mut owners: Vec<_> = versions.filter_map(|version| owner_of_kind::<O>(version.as_ref())).collect();
+    owners.dedup();
+    owners
+}
+
+/// The pool that an object belongs to.
+pub fn pool<K: Resource>(change: &Change<K>) -> Vec<NamespacedName> {
+    owner::<VirtualMachinePool, K>(change)
+}
+
+/// The replica sets that an instance belongs to or might, if it belongs to nobody.
+pub fn replica_sets(
+    change: &Change<VirtualMachineInstance>,
+    sets: &Store<VirtualMachineInstanceReplicaSet>,
+) -> Vec<NamespacedName> {
+    let mut owners = owner::<VirtualMachineInstanceReplicaSet, _>(change);
+    let orphan = change.new.into_iter().flat_map(|vmi| namespace_of_orphan(vmi));
+    let candidates = orphan.flat_map(|namespace| sets.by(index::NAMESPACE, &namespace));
+    owners.extend(candidates.map(|set| NamespacedName::of(set.as_ref())));
+    owners
+}
+
+/// Index: the namespace of an object.
+pub fn namespace(object: &impl Resource) -> Vec<String> {
+    object.meta().namespace.iter().cloned().collect()
+}
+
+/// Index: the namespace of an instance that nothing controls.
+pub fn namespace_of_orphan(vmi: &VirtualMachineInstance) -> Vec<String> {
+    if controller(vmi).is_some() { vec![] } else { namespace(vmi) }
+}
+
+/// The machine of the name of an instance, whose it is or which it stands in the way of.
+pub fn vm_of_vmi(change: &Change<VirtualMachineInstance>) -> Vec<NamespacedName> {
+    itself(change)
+}
+
+/// The nodes that an instance is on or has left.
+pub fn nodes_of_vmi(change: &Change<VirtualMachineInstance>) -> Vec<NamespacedName> {
+    let on = |vmi: &VirtualMachineInstance| vmi.status.as_ref().and_then(|status| status.node_name.clone());
+    let (before, after) = (change.old.and_then(|vmi| on(vmi)), change.new.and_then(|vmi| on(vmi)));
+    // What else changes on an instance makes no difference to whether its node answers.
+    if before == after {
+        vec![]
+    } else {
+        after.map(|node| NamespacedName::new("", &node)).into_iter().collect()
+    }
+}
+
+/// The instance of a launcher pod, or of the launcher pod that a pod of plugged volumes belongs to.
+pub fn vmi_of_pod(change: &Change<Pod>, pods: Option<&Store<Pod>>) -> Vec<NamespacedName> {
+    let direct = owner::<VirtualMachineInstance, Pod>(change);
+    if !direct.is_empty() {
+        return direct;
+    }
+    let launcher = change.latest().and_then(|pod| owner_of_kind::<Pod>(pod.as_ref()));
+    let launcher = launcher.and_then(|name| pods?.get(&name));
+    launcher.and_then(|pod| owner_of_kind::<VirtualMachineInstance>(pod.as_ref())).into_iter().collect()
+}
+
+/// The instance of a migration that is over, since no pod is started while one is under way.
+pub fn vmi_of_ended_migration(change: &Change<VirtualMachineInstanceMigration>) -> Vec<NamespacedName> {
+    let over = change.latest().filter(|migration| change.new.is_none() || !is_active(migration));
+    over.map(|migration| vmi_key(migration)).into_iter().collect()
+}
+
+fn vmi_key(migration: &VirtualMachineInstanceMigration) -> NamespacedName {
+    let name = migration.spec.vmi_name.clone().unwrap_or_default();
+    NamespacedName::new(&migration.namespace().unwrap_or_default(), &name)
+}
+
+/// Whether a migration is yet to end.
+pub fn is_active(migration: &VirtualMachineInstanceMigration) -> bool {
+    use kubevirt_api::migration::MigrationPhase;
+    let phase = migration.status.as_ref().and_then(|status| status.phase.as_ref());
+    !matches!(phase, Some(MigrationPhase::Succeeded | MigrationPhase::Failed))
+}
+
+/// The machines or instances that use a volume.
+pub fn users<V, K>(change: &Change<V>, of: &Store<K>) -> Vec<NamespacedName>
+where
+    V: Resource<DynamicType = ()>,
+    K: Resource<DynamicType = ()> + 'static,
+{
+    let Some(volume) = change.latest() else { return vec![] };
+    let key = NamespacedName::of(volume.as_ref()).to_string();
+    of.by(index::VOLUME, &key).iter().map(|user| NamespacedName::of(user.as_ref())).collect()
+}
+
+/// The instances that use a claim as a volume or for their state.
+pub fn users_of_claim(
+    change: &Change<PersistentVolumeClaim>,
+    vmis: &Store<VirtualMachineInstance>,
+) -> Vec<NamespacedName> {
+    let mut users = users(change, vmis);
+    users.extend(change.latest().and_then(|claim| state_owner(claim)));
+    users
+}
+
+fn state_owner(claim: &PersistentVolumeClaim) -> Option<NamespacedName> {
+    let name = claim.labels().get(labels::PERSISTENT_STATE_FOR)?;
+    Some(NamespacedName::new(&claim.namespace().unwrap_or_default(), name))
+}
+
+/// Index: the UID of what controls an object.
+pub fn owner_uid(object: &impl Resource) -> Vec<String> {
+    controller(object).map(|owner| owner.uid.clone()).into_iter().collect()
+}
+
+/// Index: the node that an instance is on.
+pub fn node_of_vmi(vmi: &VirtualMachineInstance) -> Vec<String> {
+    vmi.status.as_ref().and_then(|status| status.node_name.clone()).into_iter().collect()
+}
+
+/// Index: the node that a pod is on.
+pub fn node_of_pod(pod: &Pod) -> Vec<String> {
+    pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).into_iter().collect()
+}
+
+/// Index: the context ID of an instance.
+pub fn vsock_of_vmi(vmi: &VirtualMachineInstance) -> Vec<String> {
+    vmi.status.as_ref().and_then(|status| status.vsockcid).map(|id| id.to_string()).into_iter().collect()
+}
+
+/// Index: the machine whose state a claim holds.
+pub fn state_of_claim(claim: &PersistentVolumeClaim) -> Vec<String> {
+    state_owner(claim).map(|owner| owner.to_string()).into_iter().collect()
+}
+
+/// Index: the instance that a migration moves.
+pub fn vmi_of_migration(migration: &VirtualMachineInstanceMigration) -> Vec<String> {
+    vec![vmi_key(migration).to_string()]
+}
+
+/// Index: the claims and data volumes of an instance.
+pub fn volumes_of_vmi(vmi: &VirtualMachineInstance) -> Vec<String> {
+    volumes(&vmi.namespace().unwrap_or_default(), &vmi.spec)
+}
+
+/// Index: the claims and data volumes of a machine, those of its templates among them.
+pub fn volumes_of_vm(vm: &VirtualMachine) -> Vec<String> {
+    let namespace = vm.namespace().unwrap_or_default();
+    let spec = vm.spec.template.spec.as_ref();
+    let mut all = spec.map(|spec| volumes(&namespace, spec)).unwrap_or_default();
+    let templates = vm.spec.data_volume_templates.as_deref().unwrap_or_default();
+    let names = templates.iter().filter_map(|template| template.metadata.as_ref()?.name.as_deref());
+    all.extend(names.map(|name| format!("{namespace}/{name}")));
+    all.sort();
+    all.dedup();
+    all
+}
+
+fn volumes(namespace: &str, spec: &VirtualMachineInstanceSpec) -> Vec<String> {
+    let volumes = spec.volumes.as_deref().unwrap_or_default().iter().filter_map(claim_name);
+    let utility = spec.utility_volumes.as_deref().unwrap_or_default();
+    let names = volumes.chain(utility.iter().map(|volume| volume.claim_name.as_str()));
+    names.map(|name| format!("{namespace}/{name}")).collect()
+}
+
+/// The claim behind a volume; a data volume and its claim have one name.
+pub fn claim_name(volume: &Volume) -> Option<&str> {
+    let direct = volume.persistent_volume_claim.as_ref().map(|claim| claim.claim_name.as_str());
+    let data = || volume.data_volume.as_ref().map(|data| data.name.as_str());
+    let dump = || volume.memory_dump.as_ref().map(|dump| dump.claim_name.as_str());
+    let ephemeral = || Some(volume.ephemeral.as_ref()?.persistent_volume_claim.as_ref()?.claim_name.as_str());
+    direct.or_else(data).or_else(dump).or_else(ephemeral)
+}

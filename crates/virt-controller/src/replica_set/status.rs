@@ -1,0 +1,52 @@
+//! What a replica set says of itself.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::core::Selector;
+use kubevirt_api::condition::{self, Condition};
+use kubevirt_api::names::conditions::replica_set as conditions;
+use kubevirt_api::names::reasons::replica_set as reasons;
+use kubevirt_api::replica_set::{VirtualMachineInstanceReplicaSet, VirtualMachineInstanceReplicaSetStatus};
+
+use super::apply::Failure;
+use super::decide::Plan;
+
+/// The status that the set should have.
+pub fn wanted(
+    set: &VirtualMachineInstanceReplicaSet,
+    selector: &Selector,
+    plan: &Plan,
+    failure: Option<&Failure>,
+    now: Timestamp,
+) -> VirtualMachineInstanceReplicaSetStatus {
+    let mut status = set.status.clone().unwrap_or_default();
+    status.replicas = i32::try_from(plan.replicas).ok();
+    status.ready_replicas = i32::try_from(plan.ready).ok();
+    status.label_selector = Some(selector.to_string());
+    let paused = (set.spec.paused == Some(true)).then(|| (reasons::PAUSED, "the set is paused".to_owned()));
+    let failed = failure.map(|failure| {
+        let reason = if plan.surplus < 0 { reasons::FAILED_CREATE } else { reasons::FAILED_DELETE };
+        (reason, failure.error.to_string())
+    });
+    report(&mut status.conditions, conditions::REPLICA_PAUSED, paused, now);
+    report(&mut status.conditions, conditions::REPLICA_FAILURE, failed, now);
+    status
+}
+
+/// A condition that is there while it holds, and gone otherwise.
+pub(crate) fn report(
+    all: &mut Option<Vec<Condition>>,
+    type_: &str,
+    holds: Option<(&str, String)>,
+    now: Timestamp,
+) {
+    let Some((reason, message)) = holds else { return condition::remove(all, type_) };
+    let condition = Condition {
+        type_: type_.to_owned(),
+        status: "True".to_owned(),
+        reason: Some(reason.to_owned()),
+        message: Some(message),
+        ..Condition::default()
+    };
+    condition::set(all, condition, &Time(now));
+}

@@ -1,0 +1,49 @@
+//! What the handler counts itself.
+
+use kubevirt_component::Metrics;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+
+/// Counts of the handler; clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Own {
+    panics: Family<Vec<(String, String)>, Counter>,
+}
+
+impl Own {
+    /// Adds them to what prometheus is told.
+    pub fn new(metrics: &Metrics) -> Self {
+        let help = "How often the system of a guest gave up, by the way it told";
+        Self { panics: metrics.add("kubevirt_vmi_guest_os_panic", help, Family::default()) }
+    }
+
+    /// The system of a guest gave up. Windows tells a code.
+    pub fn guest_panicked(&self, namespace: &str, name: &str, kind: &str, code: Option<u64>) {
+        let code =
+            code.filter(|code| *code != 0).map_or_else(|| "unknown".to_owned(), |code| format!("{code:#x}"));
+        let labels = [("namespace", namespace), ("name", name), ("type", kind), ("bugcheck_code", &code)];
+        let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        self.panics.get_or_create(&labels).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_what_it_counted() {
+        let metrics = Metrics::new();
+        let own = Own::new(&metrics);
+        own.guest_panicked("default", "one", "hyper-v", Some(0x1e));
+        own.guest_panicked("default", "one", "pvpanic", None);
+        own.guest_panicked("default", "one", "pvpanic", None);
+        let told = metrics.text();
+        for (kind, code, count) in [("hyper-v", "0x1e", 1), ("pvpanic", "unknown", 2)] {
+            let line = format!(
+                "kubevirt_vmi_guest_os_panic_total{{namespace=\"default\",name=\"one\",type=\"{kind}\",bugcheck_code=\"{code}\"}} {count}\n"
+            );
+            assert!(told.contains(&line), "{told}");
+        }
+    }
+}

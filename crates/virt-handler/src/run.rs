@@ -1,0 +1,201 @@
+//! The life of the program: everything that looks after a node, put together.
+
+mod serve;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use kube::Client;
+use kubevirt_admission::ClusterConfig;
+use kubevirt_api::names::labels::{MIGRATION_TARGET_NODE_NAME, NODE_NAME};
+use kubevirt_api::vmi::VirtualMachineInstance;
+use kubevirt_component::{
+    Change, Configuration, Health, Limits, Metrics, NamespacedName, Queue, Recorder, Role, Store, Watch,
+    start,
+};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::arguments::Arguments;
+use crate::domains::Domains;
+use crate::labels::facts::{FILE, Facts};
+use crate::launchers::{Launchers, Notice, Settings};
+use crate::metrics::Own;
+use crate::prepare::Folders;
+use crate::vmi::{Instances, Memories, topology};
+use crate::{devices, heartbeat, labels};
+
+/// How many instances are looked after at a time.
+const WORKERS: usize = 10;
+
+/// Where what may have left something on the node is written down, in the private folder.
+const RECORDS: &str = "ghost-records";
+
+/// Runs virt-handler; its name is the first argument.
+pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
+    let arguments = Arguments::parse_from(arguments);
+    let common = arguments.common.clone();
+    start::run(Role::Handler, &common, async |stop| live(arguments, stop).await)
+}
+
+async fn live(arguments: Arguments, stop: CancellationToken) -> Result<ExitCode> {
+    let node = arguments.node().context("this node has no name: say --hostname-override")?;
+    let metrics = Metrics::new();
+    let limits = Limits::new(Role::Handler.default_rate());
+    let client = arguments.common.client(&limits, &metrics).await?;
+    let configuration = Configuration::follow(client.clone(), &arguments.common.namespace(), &stop).await;
+    let policy =
+        configuration.apply(Role::Handler, arguments.common.verbosity, Some(node.clone()), &limits, &stop);
+    let health = Health::new(Role::Handler, &metrics);
+    let own = Own::new(&metrics);
+    let (notices, heard) = mpsc::unbounded_channel();
+    let instances =
+        Arc::new(instances(&arguments, &node, &client, &configuration, notices, own, &stop).await?);
+    let server = serve::Server {
+        health: health.clone(),
+        metrics,
+        instances: instances.clone(),
+        requests: arguments.max_metric_requests,
+        facts: arguments.node_labeller_dir.join(FILE),
+    };
+    server.start(&arguments.common, policy, &stop).await?;
+
+    let tasks = TaskTracker::new();
+    look_after_node(&tasks, &arguments, &node, &client, &configuration, &stop);
+    tasks.spawn(pass_on(instances.clone(), heard, stop.clone()));
+    tasks.close();
+    health.set_ready(true);
+    tracing::info!(node, "looks after instances");
+    let queue = instances.queue.clone();
+    queue
+        .work(WORKERS, &stop, |key| {
+            let instances = instances.clone();
+            async move { instances.look_after(&key).await }
+        })
+        .await;
+    // The node is taken out of service; machines and their launchers stay as they are.
+    health.set_ready(false);
+    tasks.wait().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Everything that is needed to look after instances, once it is known which there are.
+async fn instances(
+    arguments: &Arguments,
+    node: &str,
+    client: &Client,
+    configuration: &Configuration,
+    notices: mpsc::UnboundedSender<Notice>,
+    own: Own,
+    stop: &CancellationToken,
+) -> Result<Instances> {
+    let queue = Queue::new("virt-handler-vm");
+    let private = &arguments.kubevirt_private_dir;
+    let records = private.join(RECORDS);
+    let domains = Arc::new(Domains::load(&records).with_context(|| format!("records in {records:?}"))?);
+    let settings = Settings::new(arguments.kubelet_pods_dir.clone(), arguments.watchdog_timeout);
+    let launchers = Arc::new(Launchers::new(settings, domains.clone(), queue.clone(), notices));
+    let here = watch_instances(client, &format!("{NODE_NAME}={node}"), &queue, stop);
+    let coming = watch_instances(client, &format!("{MIGRATION_TARGET_NODE_NAME}={node}"), &queue, stop);
+    here.ready().await;
+    coming.ready().await;
+    // What an earlier handler looked after is looked after again, whether it still exists or not.
+    launchers.adopt();
+    for owner in domains.all() {
+        queue.add(owner.key);
+    }
+    let facts = Facts::read(&arguments.node_labeller_dir.join(FILE));
+    let host_model = facts.is_ok_and(|facts| facts.cpu.model.is_some());
+    Ok(Instances {
+        node: node.to_owned(),
+        client: client.clone(),
+        here,
+        coming,
+        domains,
+        launchers,
+        queue,
+        folders: Folders::new(&arguments.kubelet_pods_dir, private),
+        recorder: Recorder::new(client.clone(), Role::Handler.name()),
+        configuration: configuration.clone(),
+        topology: topology(),
+        host_model: Arc::new(AtomicBool::new(host_model)),
+        own,
+        memory: Memories::default(),
+    })
+}
+
+fn watch_instances(
+    client: &Client,
+    selector: &str,
+    queue: &Queue,
+    stop: &CancellationToken,
+) -> Store<VirtualMachineInstance> {
+    let key = |change: &Change<'_, VirtualMachineInstance>| {
+        change.latest().map(|vmi| NamespacedName::of(&**vmi)).into_iter().collect()
+    };
+    Watch::all(client.clone()).labels(selector).feeds(queue, key).start(stop)
+}
+
+/// What a node has to offer: devices, labels and signs of life.
+fn look_after_node(
+    tasks: &TaskTracker,
+    arguments: &Arguments,
+    node: &str,
+    client: &Client,
+    configuration: &Configuration,
+    stop: &CancellationToken,
+) {
+    let follow = following(tasks, configuration.clone(), stop.clone());
+    let (ready, is_ready) = watch::channel(false);
+    let root = &arguments.kubelet_root;
+    let lend = devices::Options {
+        plugins: root.join("device-plugins"),
+        max_devices: arguments.max_devices,
+        ..devices::Options::default()
+    };
+    let lending = devices::run(follow.clone(), lend, ready, stop.clone());
+    tasks.spawn(async move {
+        if let Err(error) = lending.await {
+            tracing::error!(%error, "devices are no longer offered");
+        }
+    });
+    let beat = heartbeat::Options { cpu_manager_state: vec![root.join("cpu_manager_state")] };
+    let (client, node) = (client.clone(), node.to_owned());
+    tasks.spawn(heartbeat::run(client.clone(), node.clone(), follow.clone(), is_ready, beat, stop.clone()));
+    if arguments.enable_node_labeller {
+        let recorder = Recorder::new(client.clone(), Role::Handler.name());
+        let facts = arguments.node_labeller_dir.join(FILE);
+        tasks.spawn(labels::run(client, node, follow, facts, recorder, stop.clone()));
+    }
+}
+
+/// The configuration as a value that is always the latest.
+fn following(
+    tasks: &TaskTracker,
+    mut configuration: Configuration,
+    stop: CancellationToken,
+) -> watch::Receiver<Arc<ClusterConfig>> {
+    let (sender, receiver) = watch::channel(configuration.now());
+    tasks.spawn(async move {
+        while stop.run_until_cancelled(configuration.changed()).await.is_some() {
+            sender.send_replace(configuration.now());
+        }
+    });
+    receiver
+}
+
+/// Tells users what launchers have for them.
+async fn pass_on(
+    instances: Arc<Instances>,
+    mut heard: mpsc::UnboundedReceiver<Notice>,
+    stop: CancellationToken,
+) {
+    while let Some(Some(notice)) = stop.run_until_cancelled(heard.recv()).await {
+        instances.pass_on(notice);
+    }
+}

@@ -1,0 +1,276 @@
+//! Carrying out what was decided.
+
+use jiff::Timestamp;
+use kubevirt_api::names::events;
+use kubevirt_api::vmi::VirtualMachineInstance;
+use kubevirt_api::vmi::network::{Interface, InterfaceState};
+use kubevirt_api::vmi::status::VolumePhase;
+use kubevirt_component::NamespacedName;
+
+use super::events::Say;
+use super::observe::Observed;
+use super::options::{fingerprint, options};
+use super::{Instances, LookError, Outcome, Step, pod_here, reference, volumes};
+use crate::domains::Owner;
+use crate::launchers::{CommandError, Contact, Launcher};
+use crate::prepare::{self, Place, PrepareError};
+
+/// Where plugged volumes are in the launcher's container.
+const PLUGGED: &str = "/var/run/kubevirt/hotplug-disks";
+
+/// Why a step came to nothing.
+enum Trouble {
+    /// It takes a little longer.
+    NotYet(String),
+    /// It does not work like this.
+    Failed(String),
+}
+
+impl From<PrepareError> for Trouble {
+    fn from(error: PrepareError) -> Self {
+        match error {
+            PrepareError::NotYet(why) => Self::NotYet(why),
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<CommandError> for Trouble {
+    fn from(error: CommandError) -> Self {
+        match error {
+            // Its companion finds out what became of it, and brings us back.
+            CommandError::Disconnected(_) => Self::NotYet(error.to_string()),
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl Instances {
+    /// Does what was decided on the node.
+    pub(super) async fn carry_out(
+        &self,
+        key: &NamespacedName,
+        uid: &str,
+        observed: &Observed,
+        step: &Step,
+    ) -> Result<Outcome, LookError> {
+        let vmi = observed.vmi.as_deref();
+        let done = match step {
+            Step::Nothing => Ok(Vec::new()),
+            Step::PrepareMigrationTarget => Ok(vec![Say::warning(
+                events::vmi::PREPARING_TARGET,
+                "Instances cannot be received from other nodes yet: this is not part of this version.",
+            )]),
+            Step::LookAfter => {
+                if let Some(pod) = vmi.and_then(|vmi| pod_here(vmi, &self.node)) {
+                    let owner = Owner { key: key.clone(), uid: uid.to_owned(), pod: pod.to_owned() };
+                    self.launchers.look_after(&owner)?;
+                }
+                Ok(Vec::new())
+            }
+            Step::Start => self.start(uid, vmi).await,
+            Step::Update => self.update(uid, vmi).await,
+            Step::Resume => self.resume(uid, vmi).await,
+            Step::AskToShutDown { first } => self.ask_to_shut_down(uid, vmi, *first).await,
+            Step::Kill { irrecoverable } => self.kill(uid, vmi, *irrecoverable).await,
+            Step::CleanUp | Step::LeaveMigrationSource => self.clean_up(uid, vmi).await,
+        };
+        let mut outcome = Outcome::default();
+        match done {
+            Ok(say) => {
+                if self.memory.of(uid).not_yet > 0 {
+                    self.memory.change(uid, |memory| memory.not_yet = 0);
+                }
+                outcome.say = say;
+            }
+            Err(Trouble::NotYet(why)) => {
+                tracing::debug!(vmi = %key, %why, "not yet");
+                outcome.again = Some(self.memory.change(uid, super::memory::Memory::wait));
+            }
+            Err(Trouble::Failed(why)) => outcome.failure = Some(why),
+        }
+        Ok(outcome)
+    }
+
+    fn launcher(&self, uid: &str) -> Result<Launcher, Trouble> {
+        match self.launchers.contact(uid) {
+            Contact::Connected(launcher) => Ok(launcher),
+            _ => Err(Trouble::NotYet("the launcher does not answer".into())),
+        }
+    }
+
+    fn place(&self, uid: &str) -> Result<Place, Trouble> {
+        let owner = self.domains.owner(uid).ok_or_else(|| Trouble::NotYet("the pod is not known".into()))?;
+        let sockets = self.launchers.folders().sockets(&owner.pod);
+        let sockets = sockets.ok_or_else(|| Trouble::Failed("the pod has no UID".into()))?;
+        let socket = sockets.join(kubevirt_launcher_rpc::LAUNCHER_SOCKET);
+        Ok(Place::find(&owner.pod, &socket, &self.folders)?)
+    }
+
+    async fn start(&self, uid: &str, vmi: Option<&VirtualMachineInstance>) -> Result<Vec<Say>, Trouble> {
+        let Some(vmi) = vmi else { return Ok(Vec::new()) };
+        let (launcher, place) = (self.launcher(uid)?, self.place(uid)?);
+        let config = self.config();
+        let prepared = prepare::before_start(vmi, &place, &config).await?;
+        let notes = prepared.notes.iter().map(|note| Say::warning(events::vmi::TOLERATED_SMALL_PV, note));
+        let mut say: Vec<Say> = notes.collect();
+        self.memory.change(uid, |memory| {
+            memory.on_node.plugged(&prepared.hotplug);
+            memory.on_node.network.clone_from(&prepared.network);
+            memory.on_node.selinux = Some(prepared.selinux_context.clone());
+        });
+        let options = options(vmi, &config, &self.topology, &prepared.network);
+        let print = fingerprint(vmi, &options);
+        launcher.sync(vmi, options).await?;
+        self.memory.change(uid, |memory| memory.synced = Some(print));
+        self.learn(uid, &launcher).await?;
+        say.push(Say::normal(events::vmi::CREATED, "The guest is defined."));
+        Ok(say)
+    }
+
+    /// Learns of the machine that was just made, if the launcher has not told of it yet: so all that is to be told of
+    /// it is told at once.
+    async fn learn(&self, uid: &str, launcher: &Launcher) -> Result<(), Trouble> {
+        let told = self
+            .domains
+            .of(uid)
+            .is_some_and(|report| report.spec.is_some() && report.status.status.is_alive());
+        if told {
+            return Ok(());
+        }
+        let (Some(report), Some(owner)) = (launcher.domain().await?, self.domains.owner(uid)) else {
+            return Ok(());
+        };
+        self.domains.tell(&owner, report).map_err(|error| Trouble::Failed(error.to_string()))?;
+        Ok(())
+    }
+
+    async fn update(&self, uid: &str, vmi: Option<&VirtualMachineInstance>) -> Result<Vec<Say>, Trouble> {
+        let Some(vmi) = vmi else { return Ok(Vec::new()) };
+        let (config, memory) = (self.config(), self.memory.of(uid));
+        if !memory.checksums_asked {
+            self.fingerprint_disks(uid, vmi, &self.place(uid)?, &config);
+        }
+        let same = options(vmi, &config, &self.topology, &memory.on_node.network);
+        if is_settled(vmi) && memory.synced == Some(fingerprint(vmi, &same)) {
+            return Ok(Vec::new());
+        }
+        let (launcher, place) = (self.launcher(uid)?, self.place(uid)?);
+        let running = prepare::while_running(vmi, &place, &config).await?;
+        self.memory.change(uid, |memory| {
+            memory.on_node.plugged(&running.hotplug);
+            memory.on_node.network.clone_from(&running.network);
+        });
+        let problems = running.problems.iter();
+        let say = problems.map(|problem| Say::warning(events::vmi::HOTPLUG_FAILED, problem)).collect();
+        let options = options(vmi, &config, &self.topology, &running.network);
+        let print = fingerprint(vmi, &options);
+        if memory.synced != Some(print) {
+            launcher.sync(vmi, options).await?;
+            self.memory.change(uid, |memory| memory.synced = Some(print));
+        }
+        self.dump_memory(uid, vmi, &launcher).await?;
+        Ok(say)
+    }
+
+    /// Has the guest's memory written where that is wished for and not begun.
+    async fn dump_memory(
+        &self,
+        uid: &str,
+        vmi: &VirtualMachineInstance,
+        launcher: &Launcher,
+    ) -> Result<(), Trouble> {
+        let all = vmi.status.iter().flat_map(|status| status.volume_status.iter().flatten());
+        for status in all.filter(|status| status.phase == Some(VolumePhase::MemoryDumpInProgress)) {
+            let file = status.memory_dump_volume.as_ref().and_then(|dump| dump.target_file_name.as_deref());
+            let report = self.domains.of(uid);
+            let job = report.as_ref().and_then(|report| report.status.memory_dump.as_ref());
+            let Some(file) = file.filter(|file| !job.is_some_and(|job| volumes::is_of(job, Some(file))))
+            else {
+                continue;
+            };
+            launcher.dump_memory(vmi, &format!("{PLUGGED}/{}/{file}", status.name)).await?;
+        }
+        Ok(())
+    }
+
+    async fn resume(&self, uid: &str, vmi: Option<&VirtualMachineInstance>) -> Result<Vec<Say>, Trouble> {
+        self.memory.change(uid, |memory| memory.resumed(Timestamp::now()));
+        if let Some(vmi) = vmi {
+            self.launcher(uid)?.unpause(vmi).await?;
+        }
+        Ok(Vec::new())
+    }
+
+    async fn ask_to_shut_down(
+        &self,
+        uid: &str,
+        vmi: Option<&VirtualMachineInstance>,
+        first: bool,
+    ) -> Result<Vec<Say>, Trouble> {
+        self.memory.change(uid, |memory| memory.asked = Some(Timestamp::now()));
+        let launcher = self.launcher(uid)?;
+        let vmi = self.subject(uid, vmi)?;
+        match launcher.shut_down(&vmi).await {
+            // A guest that cannot be asked is ended when its time is over.
+            Err(CommandError::Refused(why)) => {
+                tracing::info!(%why, uid, "the guest cannot be asked to shut down")
+            }
+            done => done?,
+        }
+        let say = Say::normal(events::vmi::SHUTTING_DOWN, "The guest was asked to shut down.");
+        Ok(first.then_some(say).into_iter().collect())
+    }
+
+    async fn kill(
+        &self,
+        uid: &str,
+        vmi: Option<&VirtualMachineInstance>,
+        irrecoverable: bool,
+    ) -> Result<Vec<Say>, Trouble> {
+        let vmi = self.subject(uid, vmi)?;
+        self.launcher(uid)?.kill(&vmi).await?;
+        let message = if irrecoverable {
+            "The machine was ended: its memory can no longer arrive."
+        } else {
+            "The machine was ended."
+        };
+        Ok(vec![Say::normal(events::vmi::DELETED, message)])
+    }
+
+    /// Leaves nothing of a machine on the node.
+    async fn clean_up(&self, uid: &str, vmi: Option<&VirtualMachineInstance>) -> Result<Vec<Say>, Trouble> {
+        let mut say = Vec::new();
+        let alive = self.domains.of(uid).is_some_and(|report| report.status.status.is_alive());
+        if let (Contact::Connected(launcher), true) = (self.launchers.contact(uid), alive) {
+            let vmi = self.subject(uid, vmi)?;
+            match launcher.delete(&vmi).await {
+                Err(error) if !error.is_disconnected() => return Err(error.into()),
+                _ => say.push(Say::normal(events::vmi::DELETED, "The launcher was told to end the machine.")),
+            }
+        }
+        if let Some(owner) = self.domains.owner(uid) {
+            prepare::after_end(&owner.pod, &self.folders).await?;
+        }
+        self.launchers.forget(uid).map_err(|error| Trouble::Failed(error.to_string()))?;
+        Ok(say)
+    }
+
+    /// The instance, or as much of it as a launcher needs to know whom it is about.
+    fn subject(
+        &self,
+        uid: &str,
+        vmi: Option<&VirtualMachineInstance>,
+    ) -> Result<VirtualMachineInstance, Trouble> {
+        let owner = || self.domains.owner(uid).map(|owner| reference(&owner));
+        vmi.cloned().or_else(owner).ok_or_else(|| Trouble::NotYet("the instance is not known".into()))
+    }
+}
+
+/// Whether nothing can come or go without the instance saying so.
+fn is_settled(vmi: &VirtualMachineInstance) -> bool {
+    let volumes = vmi.status.iter().flat_map(|status| status.volume_status.iter().flatten());
+    let mut interfaces = vmi.spec.domain.devices.interfaces.iter().flatten();
+    let leaves = |interface: &Interface| interface.state == Some(InterfaceState::Absent);
+    !volumes.into_iter().any(|volume| volume.hotplug_volume.is_some()) && !interfaces.any(leaves)
+}

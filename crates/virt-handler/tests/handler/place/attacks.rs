@@ -1,0 +1,99 @@
+//! A launcher that wants to be given the node's files.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::net::UnixListener;
+
+use kubevirt_admission::ClusterConfig;
+use kubevirt_virt_handler::prepare::{Place, PrepareError, after_end, before_start};
+use serde_json::json;
+
+use super::ground::{Node, UID, alone, vmi};
+
+#[test]
+fn links_lead_nowhere() {
+    alone("place::attacks::links_lead_nowhere", || async {
+        let mut node = Node::new();
+        let root = node.root(&[]);
+        let private = node.path("claim");
+        fs::create_dir_all(&private).unwrap();
+        let folder = "var/run/kubevirt-private/vmi-disks/host";
+        let place = node.launcher(&root, &[(private.clone(), folder)]);
+        let disks = node.empty_dir(UID, "container-disks");
+        let (victim, config) = (node.path("victim"), ClusterConfig::default());
+        fs::write(&victim, "the node's").unwrap();
+        let disk = |path: &str| {
+            let volume = json!({"name": "root", "containerDisk": {"image": "a", "path": path}});
+            vmi(json!({"volumes": [volume], "domain": {"devices": {}}}), json!({}))
+        };
+
+        // The place of the disk is a link to a file of the node.
+        node.image("disk_0", &[("disk/a.img", "disk")]);
+        symlink(&victim, disks.join("disk_0.img")).unwrap();
+        let error = before_start(&disk(""), &place, &config).await.unwrap_err().to_string();
+        assert!(error.contains("a link is in the way"), "{error}");
+        assert_eq!(node.mounts(), Vec::<String>::new());
+        fs::remove_file(disks.join("disk_0.img")).unwrap();
+
+        // The path of the disk climbs out of the image.
+        let climbing = format!("../../../../..{}", victim.display());
+        let error = before_start(&disk(&climbing), &place, &config).await.unwrap_err().to_string();
+        assert!(error.contains("does not have its file"), "{error}");
+
+        // The folder for kernels is a link to one of the node.
+        let kernel = json!({"image": "k", "kernelPath": "/disk/a.img"});
+        let boot = json!({"kernelBoot": {"container": kernel}});
+        let boot = vmi(json!({"domain": {"devices": {}, "firmware": boot}}), json!({}));
+        node.image("kernel-boot", &[("disk/a.img", "kernel")]);
+        symlink(node.path(""), disks.join("kernel-boot")).unwrap();
+        let error = before_start(&boot, &place, &config).await.unwrap_err().to_string();
+        assert!(error.contains("a link is in the way"), "{error}");
+        assert!(!node.path("a.img").exists());
+        fs::remove_file(disks.join("kernel-boot")).unwrap();
+
+        // The place of a host disk is a link to a file of the node.
+        symlink(&victim, private.join("x.img")).unwrap();
+        let host = json!({"name": "host", "hostDisk": {"path": "/data/x.img", "type": "DiskOrCreate", "capacity": "1Mi"}});
+        let host = vmi(json!({"volumes": [host], "domain": {"devices": {}}}), json!({}));
+        let error = before_start(&host, &place, &config).await.unwrap_err().to_string();
+        assert!(error.contains("a link is in the way"), "{error}");
+
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "the node's");
+        assert_eq!(fs::metadata(&victim).unwrap().uid(), 0);
+        after_end(UID, &node.folders).await.unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "the node's");
+    });
+}
+
+#[test]
+fn only_processes_of_pods_count() {
+    alone("place::attacks::only_processes_of_pods_count", || async {
+        let mut node = Node::new();
+        let root = node.root(&[]);
+        let place = node.launcher(&root, &[]);
+        let disks = node.empty_dir(UID, "container-disks");
+        let volume = json!({"name": "root", "containerDisk": {"image": "a", "path": "/etc/hostname"}});
+        let machine = vmi(json!({"volumes": [volume], "domain": {"devices": {}}}), json!({}));
+        let refused = async |expected: &str| {
+            let error = before_start(&machine, &place, &ClusterConfig::default()).await.unwrap_err();
+            assert!(matches!(&error, PrepareError::NotYet(text) if text.contains(expected)), "{error}");
+        };
+
+        // A process of the node listens, whose root folder is the node's.
+        let ours = node.path("ours.sock");
+        let _listener = UnixListener::bind(&ours).unwrap();
+        fs::hard_link(&ours, disks.join("disk_0.sock")).unwrap_err();
+        symlink(&ours, disks.join("disk_0.sock")).unwrap();
+        refused("a link is in the way").await;
+        fs::remove_file(disks.join("disk_0.sock")).unwrap();
+        let _listener = UnixListener::bind(node.path("shared/direct.sock")).unwrap();
+        fs::hard_link(node.path("shared/direct.sock"), disks.join("disk_0.sock")).unwrap();
+        refused("is not in a pod").await;
+
+        for uid in ["", "..", "a/b", "../other"] {
+            let found = Place::find(uid, &disks.join("disk_0.sock"), &node.folders);
+            assert!(matches!(found, Err(PrepareError::Failed { .. })), "{uid}");
+        }
+        assert_eq!(node.mounts(), Vec::<String>::new());
+    });
+}
