@@ -8,7 +8,7 @@ use kube::api::PostParams;
 use kube::{Client, Config};
 use kubevirt_component::configuration::Configuration;
 use kubevirt_virt_controller::context::{Context, Settings};
-use kubevirt_virt_controller::{node, vmi};
+use kubevirt_virt_controller::{node, vm, vmi};
 use test_kit::{API_SERVER, Test};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -46,7 +46,9 @@ async fn start(test: &Test) -> Result<()> {
             let settings = Settings { launcher_image: IMAGE.into(), ..Settings::default() };
             let configuration = Configuration::fixed(Default::default());
             let context = Context::start(client, configuration, settings, CancellationToken::new());
-            let (vmis, nodes) = tokio::join!(vmi::start(&context, 4), node::start(&context, 2));
+            let (vms, vmis, nodes) =
+                tokio::join!(vm::start(&context, 4), vmi::start(&context, 4), node::start(&context, 2));
+            vms.unwrap();
             vmis.unwrap();
             nodes.unwrap();
         });

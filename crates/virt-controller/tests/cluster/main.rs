@@ -5,4 +5,5 @@ mod controllers;
 mod instances;
 mod kubelet;
 mod nodes;
+mod vm;
 mod writers;
