@@ -5,18 +5,22 @@ PACKAGES := gcc make pkg-config git ca-certificates e2fsprogs gzip iproute2 nfta
 	qemu-system-x86 qemu-system-arm qemu-system-misc qemu-utils qemu-guest-agent ovmf qemu-efi-aarch64 \
 	busybox-static linux-image-cloud-amd64
 XTASK := $(or $(CARGO_TARGET_DIR),target)/debug/xtask
+VERSION := $(shell sed -n '/^version/s/.*"\(.*\)"/\1/p' Cargo.toml)
 RELEASE := $(abspath $(or $(CARGO_TARGET_DIR),target))/release
 
-.PHONY: help up test test-fast test-cluster lint bench release cluster build packages
+.PHONY: help up down images test test-fast test-cluster lint bench release cluster build packages
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-up: ## Boot a VM on this machine (for now: say what it will do)
-	@echo 'make up will start a cluster on this machine, install KubeVirt, boot an example VM and'
-	@echo 'show its login prompt. Until then, try admission and the cluster:'
-	@echo '  cargo run -p kubevirt -- admit -f examples/vm.yaml'
-	@echo '  make cluster'
+up: packages ## Start a cluster on this machine, install the system and boot an example VM
+	cargo xtask up
+
+down: packages ## End what `make up` started
+	cargo xtask down
+
+images: packages ## Pack the images of the system, as OCI archives
+	cargo xtask images --tag $(VERSION)
 
 test: lint test-fast test-cluster ## Run all that must pass
 

@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 static ESTABLISHED: OnceCell<BTreeSet<String>> = OnceCell::const_new();
 
 /// Our definitions, applied once; returns their names.
-async fn establish(test: &Test) -> Result<&'static BTreeSet<String>> {
+pub(crate) async fn establish(test: &Test) -> Result<&'static BTreeSet<String>> {
     ESTABLISHED.get_or_try_init(async || test.establish_crds().await).await
 }
 

@@ -5,4 +5,7 @@ pub mod coverage;
 pub mod crds;
 pub mod guest;
 pub mod image;
+pub mod images;
+pub mod install;
 pub mod sha256;
+pub mod up;

@@ -4,7 +4,7 @@ mod waiting;
 
 use std::fmt::Display;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::key::NamespacedName;
+use crate::metrics::{Metrics, QueueMetrics};
 use waiting::Waiting;
 
 /// What follows when a key was worked on without an error.
@@ -34,12 +35,23 @@ struct Inner {
     name: &'static str,
     waiting: Mutex<Waiting>,
     changed: Notify,
+    metrics: OnceLock<QueueMetrics>,
 }
 
 impl Queue {
     /// An empty queue; its name is for logs and metrics.
     pub fn new(name: &'static str) -> Self {
-        Self(Arc::new(Inner { name, waiting: Mutex::default(), changed: Notify::new() }))
+        Self(Arc::new(Inner {
+            name,
+            waiting: Mutex::default(),
+            changed: Notify::new(),
+            metrics: OnceLock::new(),
+        }))
+    }
+
+    /// Lets Prometheus see how much waits and how long it takes.
+    pub fn measure(&self, metrics: &Metrics) {
+        let _ = self.0.metrics.set(QueueMetrics::new(metrics, self.0.name));
     }
 
     /// What the queue is called.
@@ -50,6 +62,7 @@ impl Queue {
     /// Has the key worked on as soon as somebody is free.
     pub fn add(&self, key: NamespacedName) {
         self.waiting().add(key, Instant::now());
+        self.measured(QueueMetrics::added);
         self.0.changed.notify_one();
     }
 
@@ -90,21 +103,25 @@ impl Queue {
                 if busy.len() >= workers {
                     break None;
                 }
-                let (taken, next_due) = self.waiting().take(Instant::now());
-                let Some(key) = taken else { break next_due };
+                let now = Instant::now();
+                let (taken, next_due) = self.waiting().take(now);
+                let Some((key, since)) = taken else { break next_due };
+                self.measured(|metrics| metrics.taken(now - since));
                 let attempt = work(key.clone());
-                busy.push(async move { (key, attempt.await) });
+                busy.push(async move { (key, now, attempt.await) });
             };
+            self.measured(|metrics| metrics.depth(self.depth()));
             tokio::select! {
-                Some((key, outcome)) = busy.next() => self.finish(key, outcome),
+                Some((key, began, outcome)) = busy.next() => self.finish(key, began, outcome),
                 () = self.0.changed.notified() => {}
                 () = until(next_due) => {}
             }
         }
     }
 
-    fn finish<E: Display>(&self, key: NamespacedName, outcome: Result<Next, E>) {
+    fn finish<E: Display>(&self, key: NamespacedName, began: Instant, outcome: Result<Next, E>) {
         let now = Instant::now();
+        self.measured(|metrics| metrics.done(now - began));
         let mut waiting = self.waiting();
         match outcome {
             Ok(next) => {
@@ -115,9 +132,16 @@ impl Queue {
             }
             Err(error) => {
                 let pause = waiting.failed(&key, fastrand::f64());
+                self.measured(QueueMetrics::retried);
                 tracing::info!(queue = self.0.name, %key, %error, ?pause, "will be tried again");
                 waiting.add_at(key, now + pause);
             }
+        }
+    }
+
+    fn measured(&self, note: impl FnOnce(&QueueMetrics)) {
+        if let Some(metrics) = self.0.metrics.get() {
+            note(metrics);
         }
     }
 

@@ -8,6 +8,12 @@ use crate::domain::Architecture;
 use crate::domain::disk::{BlockSize, ImageFormat};
 use crate::domain::host_device::HostDeviceSource;
 
+/// MiB for translated code when a machine runs without KVM, unless somebody knows better.
+///
+/// All of it is in use once a guest has booted, so it is part of what a machine costs: half as much makes a small Linux
+/// guest boot a tenth slower, twice as much makes no difference.
+pub const TRANSLATION_BUFFER: u32 = 32;
+
 /// Facts about the host and the settings of the cluster that shape a domain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -66,7 +72,7 @@ impl Default for HostFacts {
             architecture: Architecture::Amd64,
             kvm: false,
             allow_emulation: true,
-            translation_buffer: 64,
+            translation_buffer: TRANSLATION_BUFFER,
             cpu: HostCpu::default(),
             cpuset: Vec::new(),
             numa: Vec::new(),

@@ -2,6 +2,7 @@
 
 mod admit;
 mod component;
+mod install_manifests;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -15,6 +16,8 @@ use component::COMPONENTS;
 enum Command {
     /// Check manifests, or answer an AdmissionReview, as the cluster would.
     Admit(admit::Arguments),
+    /// Print every object that a cluster needs to run machines, for kubectl to apply.
+    InstallManifests(install_manifests::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -23,6 +26,7 @@ fn main() -> ExitCode {
         Some((component, arguments)) => (component.run)(&arguments),
         None => match parse(arguments) {
             Command::Admit(arguments) => admit::run(&arguments),
+            Command::InstallManifests(arguments) => install_manifests::run(&arguments),
         },
     };
     result.unwrap_or_else(|error| {

@@ -37,7 +37,7 @@ pub(crate) async fn change(
     for wiring in unwanted(vmi, &ledger.record().wirings) {
         match phase1::remove(place.network(), &wiring).await {
             Ok(_) => {
-                ledger.change(|record| record.wirings.retain(|known| known.network != wiring.network))?
+                ledger.change(|record| record.wirings.retain(|known| known.network != wiring.network))?;
             }
             Err(error) => problems.push(format!("network {:?}: {error}", wiring.network)),
         }

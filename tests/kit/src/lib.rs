@@ -31,5 +31,5 @@ mod shared;
 mod test;
 mod wait;
 
-pub use shared::{API_SERVER, NODES, Shared};
+pub use shared::{API_SERVER, KUBEVIRT, NODES, Shared, system_images};
 pub use test::Test;

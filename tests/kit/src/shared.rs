@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result, anyhow};
 use futures_util::FutureExt;
 use xtask::cluster::{Cluster, Options, layout};
+use xtask::images::{self, Images, Profile};
+use xtask::install;
 
 use crate::report;
 use crate::test::Test;
@@ -15,19 +17,32 @@ use crate::test::Test;
 pub static API_SERVER: Shared = Shared::new("test-api", 0);
 /// A whole cluster with the nodes `node01` and `node02`; needs root.
 pub static NODES: Shared = Shared::new("test", 2);
+/// The same cluster with our system on it, built as tests are and told to do without KVM.
+pub static KUBEVIRT: Shared = Shared::new("test", 2).installed();
+
+/// The images of our system, built once in a run.
+static IMAGES: OnceLock<Result<Images, String>> = OnceLock::new();
 
 /// A cluster that tests share.
 #[derive(Debug)]
 pub struct Shared {
     name: &'static str,
     nodes: u8,
+    /// Whether our system is on it.
+    installed: bool,
     up: OnceLock<Result<Cluster, String>>,
 }
 
 impl Shared {
     /// A cluster of this name and with so many nodes.
     pub const fn new(name: &'static str, nodes: u8) -> Self {
-        Self { name, nodes, up: OnceLock::new() }
+        Self { name, nodes, installed: false, up: OnceLock::new() }
+    }
+
+    /// The same, with our system on it.
+    const fn installed(mut self) -> Self {
+        self.installed = true;
+        self
     }
 
     /// Runs a test that leaves alone what others use, side by side with others. `name` becomes a part of
@@ -51,6 +66,10 @@ impl Shared {
     async fn run_locked(&self, name: &str, body: impl AsyncFnOnce(&Test) -> Result<()>) -> Result<()> {
         let up = self.up.get_or_init(|| Cluster::up(&self.options()).map_err(|error| format!("{error:#}")));
         let cluster = up.as_ref().map_err(|error| anyhow!("{error}"))?;
+        if self.installed {
+            // Done once, unless the cluster was started anew since.
+            install::install(cluster, system_images()?, 2).context("install the system")?;
+        }
         let test = Test::start(cluster, name).await.with_context(|| format!("namespace for {name}"))?;
         let result = AssertUnwindSafe(body(&test)).catch_unwind().await;
         if !matches!(result, Ok(Ok(()))) {
@@ -75,4 +94,13 @@ impl Shared {
         how(&file).with_context(|| format!("lock {}", path.display()))?;
         Ok(file)
     }
+}
+
+/// The images of our system, built as tests are; of [`KUBEVIRT`], all nodes have them. Among them is a disk with the
+/// guest of the tests, for a containerDisk.
+pub fn system_images() -> Result<&'static Images> {
+    let built = IMAGES.get_or_init(|| {
+        images::build(Profile::Dev, None, None, images::REGISTRY).map_err(|error| format!("{error:#}"))
+    });
+    built.as_ref().map_err(|error| anyhow!("{error}"))
 }

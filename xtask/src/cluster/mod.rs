@@ -26,6 +26,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
@@ -161,6 +162,11 @@ impl Cluster {
     /// Runs kubectl as the administrator on what it reads from `input`.
     pub fn kubectl_with_input(&self, arguments: &[&str], input: &str) -> Result<String> {
         self.client().run_with_input(arguments, input)
+    }
+
+    /// A kubectl command as the administrator, to be run by the caller.
+    pub fn kubectl_command(&self, arguments: &[&str]) -> Command {
+        self.client().command(arguments)
     }
 
     /// Ends the cluster and removes all of it but the cached programs. Says whether there was anything.

@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod annotations;
+pub mod components;
 pub mod conditions;
 pub mod events;
 pub mod external;

@@ -15,8 +15,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 #[derive(Default)]
 pub struct Waiting {
     ready: VecDeque<NamespacedName>,
-    /// What is in `ready`, or will be when its work is done.
-    wanted: HashSet<NamespacedName>,
+    /// What is in `ready`, or will be when its work is done, and since when.
+    wanted: HashMap<NamespacedName, Instant>,
     busy: HashSet<NamespacedName>,
     later: BTreeSet<(Instant, NamespacedName)>,
     due: HashMap<NamespacedName, Instant>,
@@ -29,9 +29,10 @@ impl Waiting {
         if self.due.get(&key).is_some_and(|due| *due <= now) {
             self.forget_promise(&key);
         }
-        if !self.wanted.insert(key.clone()) {
+        if self.wanted.contains_key(&key) {
             return;
         }
+        self.wanted.insert(key.clone(), now);
         if !self.busy.contains(&key) {
             self.ready.push_back(key);
         }
@@ -46,8 +47,8 @@ impl Waiting {
         self.later.insert((moment, key));
     }
 
-    /// The next key to work on, or else when there will be one.
-    pub fn take(&mut self, now: Instant) -> (Option<NamespacedName>, Option<Instant>) {
+    /// The next key to work on and since when it waits, or else when there will be one.
+    pub fn take(&mut self, now: Instant) -> (Option<(NamespacedName, Instant)>, Option<Instant>) {
         while let Some((moment, _)) = self.later.first() {
             if *moment > now {
                 break;
@@ -59,9 +60,9 @@ impl Waiting {
         }
         let next_due = self.later.first().map(|(moment, _)| *moment);
         let Some(key) = self.ready.pop_front() else { return (None, next_due) };
-        self.wanted.remove(&key);
+        let since = self.wanted.remove(&key).unwrap_or(now);
         self.busy.insert(key.clone());
-        (Some(key), next_due)
+        (Some((key, since)), next_due)
     }
 
     /// The work on the key succeeded.
@@ -86,7 +87,7 @@ impl Waiting {
 
     fn release(&mut self, key: &NamespacedName) {
         self.busy.remove(key);
-        if self.wanted.contains(key) {
+        if self.wanted.contains_key(key) {
             self.ready.push_back(key.clone());
         }
     }
@@ -117,7 +118,7 @@ mod tests {
         waiting.add_at(key(1), now + second);
         waiting.add_at(key(1), now + 2 * second);
         assert_eq!(waiting.take(now), (None, Some(now + second)));
-        assert_eq!(waiting.take(now + second), (Some(key(1)), None));
+        assert_eq!(waiting.take(now + second), (Some((key(1), now + second)), None));
         waiting.done(&key(1));
         assert_eq!(waiting.take(now + 5 * second), (None, None));
     }
@@ -149,7 +150,7 @@ mod tests {
                 match what {
                     0 => { waiting.add(key.clone(), now); owed.insert(key); }
                     1 => { waiting.add_at(key.clone(), now + Duration::from_secs(1)); owed.insert(key); }
-                    2 => if let (Some(taken), _) = waiting.take(now) {
+                    2 => if let (Some((taken, _)), _) = waiting.take(now) {
                         prop_assert!(busy.insert(taken.clone()));
                         if waiting.due.contains_key(&taken) { owed.insert(taken); } else { owed.remove(&taken); }
                     },
@@ -159,7 +160,7 @@ mod tests {
             }
             for key in busy.drain() { waiting.done(&key); }
             now += Duration::from_secs(10);
-            while let (Some(key), _) = waiting.take(now) { owed.remove(&key); waiting.done(&key); }
+            while let (Some((key, _)), _) = waiting.take(now) { owed.remove(&key); waiting.done(&key); }
             prop_assert!(owed.is_empty(), "{owed:?}");
         }
     }

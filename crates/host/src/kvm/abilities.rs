@@ -23,7 +23,7 @@ pub struct TimeStampCounter {
 pub fn abilities() -> Abilities {
     let Ok(kvm) = kvm_ioctls::Kvm::new() else { return Abilities::default() };
     let list = kvm.get_msr_index_list();
-    let registers = list.as_ref().map(|list| list.as_slice()).unwrap_or_default();
+    let registers = list.as_ref().map(kvm_bindings::MsrList::as_slice).unwrap_or_default();
     let hyperv = hyperv(|extension| kvm.check_extension_raw(extension.into()) > 0, registers);
     Abilities { hyperv, tsc: counter(&kvm) }
 }

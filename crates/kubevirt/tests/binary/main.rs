@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod admit;
+mod install_manifests;
 mod launcher;
 mod programs;
 

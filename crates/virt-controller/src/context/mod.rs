@@ -2,14 +2,16 @@
 
 mod queues;
 mod stores;
-mod trim;
+pub(crate) mod trim;
 mod wakes;
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use kube::{Api, Client, Resource};
-use kubevirt_component::Recorder;
-use kubevirt_component::configuration::Configuration;
+use kubevirt_admission::ClusterConfig;
+use kubevirt_component::{Configuration, NamespacedName, Next, Queue, Recorder};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use queues::Queues;
@@ -85,6 +87,30 @@ impl Context {
             queues,
             stop,
         }
+    }
+
+    /// Works on the keys of a queue until told to stop, once all stores were filled.
+    pub fn work_on<W, E>(
+        &self,
+        queue: &Queue,
+        workers: usize,
+        work: impl Fn(Self, NamespacedName) -> W + Send + Sync + 'static,
+    ) -> JoinHandle<()>
+    where
+        W: Future<Output = Result<Next, E>> + Send,
+        E: Display + Send,
+    {
+        let (context, queue) = (self.clone(), queue.clone());
+        tokio::spawn(async move {
+            if context.stop.run_until_cancelled(context.stores.ready()).await.is_some() {
+                queue.work(workers, &context.stop, |key| work(context.clone(), key)).await;
+            }
+        })
+    }
+
+    /// The settings of the cluster as they are now.
+    pub fn config(&self) -> Arc<ClusterConfig> {
+        self.configuration.now()
     }
 
     /// The API of a kind in a namespace.

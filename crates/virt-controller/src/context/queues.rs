@@ -1,6 +1,6 @@
 //! The work of each controller, as keys.
 
-use kubevirt_component::Queue;
+use kubevirt_component::{Metrics, Queue};
 
 /// A queue for each controller, by what its keys name.
 #[derive(Clone)]
@@ -26,6 +26,15 @@ impl Queues {
             nodes: Queue::new("virt-controller-node"),
             replica_sets: Queue::new("virt-controller-replicaset"),
             pools: Queue::new("virt-controller-pool"),
+        }
+    }
+}
+
+impl Queues {
+    /// Lets Prometheus see them all.
+    pub fn measure(&self, metrics: &Metrics) {
+        for queue in [&self.vms, &self.vmis, &self.nodes, &self.replica_sets, &self.pools] {
+            queue.measure(metrics);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolumeClaim, Pod, ResourceQuota};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::Client;
 use kubevirt_api::data_volume::{CDIConfig, DataVolume, StorageProfile};
@@ -25,7 +25,7 @@ pub mod index {
     pub const OWNER: &str = "owner";
     /// Instances that nothing controls, by their namespace.
     pub const ORPHAN: &str = "orphan";
-    /// Replica sets, by their namespace.
+    /// Replica sets and quotas, by their namespace.
     pub const NAMESPACE: &str = "namespace";
     /// Instances and pods, by the node they are on.
     pub const NODE: &str = "node";
@@ -68,6 +68,8 @@ pub struct Stores {
     pub nodes: Store<Node>,
     /// Namespaces.
     pub namespaces: Store<Namespace>,
+    /// Quotas, by namespace.
+    pub quotas: Store<ResourceQuota>,
     /// Revisions, by owner.
     pub revisions: Store<ControllerRevision>,
 }
@@ -76,6 +78,7 @@ impl Stores {
     /// Starts a watch for each kind, and has changes fill the queues.
     pub fn start(client: &Client, queues: &Queues, stop: &CancellationToken) -> Self {
         let vms = Watch::<VirtualMachine>::all(client.clone())
+            .trim(trim::applied)
             .index(index::OWNER, wakes::owner_uid)
             .index(index::VOLUME, wakes::volumes_of_vm)
             .feeds(&queues.vms, wakes::itself)
@@ -87,6 +90,7 @@ impl Stores {
             .start(stop);
         let sets = replica_sets.clone();
         let vmis = Watch::<VirtualMachineInstance>::all(client.clone())
+            .trim(trim::applied)
             .index(index::OWNER, wakes::owner_uid)
             .index(index::ORPHAN, wakes::namespace_of_orphan)
             .index(index::NODE, wakes::node_of_vmi)
@@ -115,6 +119,7 @@ impl Stores {
                 .feeds(&queues.nodes, wakes::itself)
                 .start(stop),
             namespaces: Watch::all(client.clone()).start(stop),
+            quotas: Watch::all(client.clone()).index(index::NAMESPACE, wakes::namespace).start(stop),
             revisions: Watch::all(client.clone())
                 .index(index::OWNER, wakes::owner_uid)
                 .feeds(&queues.pools, wakes::pool)
@@ -139,6 +144,7 @@ impl Stores {
         self.storage_classes.ready().await;
         self.nodes.ready().await;
         self.namespaces.ready().await;
+        self.quotas.ready().await;
         self.revisions.ready().await;
     }
 }

@@ -15,14 +15,15 @@ use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 use kubevirt_api::pool::VirtualMachinePool;
 use kubevirt_component::{NamespacedName, Next};
+use tokio::task::JoinHandle;
 
 use crate::context::{Context, index};
 use decide::Observed;
 
-/// Works on pools until told to stop.
-pub async fn run(context: &Context, workers: usize) {
-    let work = |key| reconcile(context, key);
-    context.queues.pools.work(workers, &context.stop, work).await;
+/// Looks after all pools until told to stop.
+pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
+    let work = |context: Context, key: NamespacedName| async move { reconcile(&context, key).await };
+    context.work_on(&context.queues.pools, workers, work)
 }
 
 async fn reconcile(context: &Context, key: NamespacedName) -> kube::Result<Next> {

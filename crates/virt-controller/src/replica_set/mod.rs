@@ -13,14 +13,15 @@ use kube::ResourceExt;
 use kube::core::Selector;
 use kubevirt_api::replica_set::VirtualMachineInstanceReplicaSet;
 use kubevirt_component::{NamespacedName, Next};
+use tokio::task::JoinHandle;
 
 use crate::context::{Context, index};
 use decide::Observed;
 
-/// Works on replica sets until told to stop.
-pub async fn run(context: &Context, workers: usize) {
-    let work = |key| reconcile(context, key);
-    context.queues.replica_sets.work(workers, &context.stop, work).await;
+/// Looks after all replica sets until told to stop.
+pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
+    let work = |context: Context, key: NamespacedName| async move { reconcile(&context, key).await };
+    context.work_on(&context.queues.replica_sets, workers, work)
 }
 
 async fn reconcile(context: &Context, key: NamespacedName) -> kube::Result<Next> {

@@ -21,9 +21,9 @@ pub mod wanted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use kubevirt_admission::ClusterConfig;
+use kubevirt_component::Configuration;
 use kubevirt_host::kvm::{self, Kvm};
 use rustix::fs::{AtFlags, CWD, Gid, Uid};
 use tokio::sync::{mpsc, watch};
@@ -66,7 +66,7 @@ impl Default for Options {
 
 /// Offers the devices of this node until it is told to stop. `ready` is true while the kubelet knows of all of them.
 pub async fn run(
-    mut configuration: watch::Receiver<Arc<ClusterConfig>>,
+    mut configuration: Configuration,
     options: Options,
     ready: watch::Sender<bool>,
     stop: CancellationToken,
@@ -78,8 +78,7 @@ pub async fn run(
     let mut changes = Changes::new()?;
     let mut node = Node { options, kvm: None, plugins: BTreeMap::new(), registered: BTreeSet::new() };
     loop {
-        let config = configuration.borrow_and_update().clone();
-        node.look(&config, &mut changes, &place).await;
+        node.look(&configuration.now(), &mut changes, &place).await;
         ready.send_replace(node.is_ready());
         loop {
             tokio::select! {
@@ -88,11 +87,7 @@ pub async fn run(
                     node.end().await;
                     return Ok(());
                 }
-                changed = configuration.changed() => match changed {
-                    Ok(()) => break,
-                    // Nobody changes it anymore; what was told last goes on.
-                    Err(_) => configuration = watch::channel(config.clone()).1,
-                },
+                () = configuration.changed() => break,
                 changed = changes.next() => {
                     let changed = changed?;
                     tick.send_modify(|count| *count += 1);

@@ -66,7 +66,7 @@ impl Scene {
         let (configuration, configured) = watch::channel(config(json!({})));
         let (sender, ready) = watch::channel(false);
         let stop = CancellationToken::new();
-        let running = tokio::spawn(run(configured, options, sender, stop.clone()));
+        let running = tokio::spawn(run(Configuration::told(configured), options, sender, stop.clone()));
         Self { tree, kubelet: Kubelet::default(), listening: None, configuration, ready, stop, running }
     }
 

@@ -1,7 +1,6 @@
 //! The sign of life of this node's handler, and whether the node takes instances.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,6 +9,7 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use kubevirt_admission::{ClusterConfig, Gate};
 use kubevirt_api::names::{annotations, labels};
+use kubevirt_component::Configuration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -42,7 +42,7 @@ impl Default for Options {
 pub async fn run(
     client: Client,
     node: String,
-    configuration: watch::Receiver<Arc<ClusterConfig>>,
+    configuration: Configuration,
     mut ready: watch::Receiver<bool>,
     options: Options,
     stop: CancellationToken,
@@ -50,7 +50,7 @@ pub async fn run(
     let nodes = Api::all(client);
     while !stop.is_cancelled() {
         let schedulable = *ready.borrow_and_update();
-        let config = configuration.borrow().clone();
+        let config = configuration.now();
         let wait = match beat(&nodes, &node, schedulable, &config, &options).await {
             Ok(()) => crate::jitter(PERIOD),
             Err(error) => {
@@ -65,7 +65,7 @@ pub async fn run(
             Ok(()) = ready.changed() => {}
         }
     }
-    let config = configuration.borrow().clone();
+    let config = configuration.now();
     let last = async {
         while let Err(error) = beat(&nodes, &node, false, &config, &options).await {
             warn!(node, "cannot take the node out of service: {error}");

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
@@ -12,8 +11,8 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use kubevirt_admission::ClusterConfig;
 use kubevirt_api::names::{annotations, labels};
+use kubevirt_component::Configuration;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -162,21 +161,21 @@ pub fn patch(node: &Node, plan: Plan) -> Option<Value> {
 pub async fn run(
     client: Client,
     node: String,
-    mut configuration: watch::Receiver<Arc<ClusterConfig>>,
+    mut configuration: Configuration,
     sysfs: PathBuf,
     stop: CancellationToken,
 ) {
     let nodes = Api::<Node>::all(client);
     let folder = sysfs.join("kernel/mm/ksm");
     loop {
-        let config = configuration.borrow_and_update().clone();
+        let config = configuration.now();
         if let Err(error) = once(&nodes, &node, &config, &folder).await {
             warn!(node, "cannot look after the merging of memory pages: {error}");
         }
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(PERIOD) => {}
-            Ok(()) = configuration.changed() => {}
+            () = configuration.changed() => {}
         }
     }
 }

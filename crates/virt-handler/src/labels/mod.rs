@@ -13,7 +13,6 @@ mod obsolete;
 pub mod program;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
@@ -21,9 +20,8 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use kubevirt_admission::ClusterConfig;
 use kubevirt_api::names::events;
-use kubevirt_component::Recorder;
 use kubevirt_component::events::Kind;
-use tokio::sync::watch;
+use kubevirt_component::{Configuration, Recorder};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
@@ -49,14 +47,14 @@ pub enum LabelError {
 pub async fn run(
     client: Client,
     node: String,
-    mut configuration: watch::Receiver<Arc<ClusterConfig>>,
+    mut configuration: Configuration,
     facts: PathBuf,
     recorder: Recorder,
     stop: CancellationToken,
 ) {
     let nodes = Api::all(client);
     loop {
-        let config = configuration.borrow_and_update().clone();
+        let config = configuration.now();
         let result = once(&nodes, &node, &config, &facts, &recorder).await;
         let wait = match result {
             Ok(()) => crate::jitter(PERIOD),
@@ -68,7 +66,7 @@ pub async fn run(
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(wait) => {}
-            Ok(()) = configuration.changed() => {}
+            () = configuration.changed() => {}
         }
     }
 }

@@ -65,7 +65,7 @@ pub async fn gather(qemu: Option<PathBuf>) -> Result<Facts> {
         facts.tsc = abilities.tsc.map(|tsc| Tsc { frequency: tsc.frequency, scalable: tsc.scalable });
     }
     narrow(&mut facts, Path::new("/sys"));
-    facts.foreign_architectures = foreign(architecture, |program| is_in_path(program));
+    facts.foreign_architectures = foreign(architecture, is_in_path);
     Ok(facts)
 }
 

@@ -1,11 +1,12 @@
 //! What instances use, as prometheus asks for it.
 //!
-//! [`Scraper`] asks the launchers, [`collect`] makes metrics of their answers (pure), and [`text`] writes them.
+//! [`route`] answers, [`Scraper`] asks the launchers, and [`collect`] makes metrics of what they say (pure).
 
 mod collect;
 mod family;
 mod list;
 mod own;
+mod route;
 mod scrape;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ pub use family::{Families, Labels, Metric};
 pub use list::ALL;
 pub use own::Own;
 use prometheus_client::registry::Registry;
+pub use route::{Launchers, route};
 pub use scrape::{Scraper, Turn};
 
 /// Writes metrics as text, without the mark at the end: more may follow.

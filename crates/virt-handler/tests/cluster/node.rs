@@ -11,7 +11,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kubevirt_admission::ClusterConfig;
 use kubevirt_api::kubevirt::KubeVirt;
 use kubevirt_api::names::{annotations, events, labels, resources};
-use kubevirt_component::Recorder;
+use kubevirt_component::{Configuration, Recorder};
 use kubevirt_virt_handler::labels::facts::Facts;
 use kubevirt_virt_handler::{devices, heartbeat, labels as labeller};
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ async fn a_node_is_labelled_once_and_for_all() -> Result<()> {
             let running = tokio::spawn(labeller::run(
                 test.client(),
                 node.name.clone(),
-                configured,
+                Configuration::told(configured),
                 path.clone(),
                 recorder,
                 stop.clone(),
@@ -133,7 +133,7 @@ async fn a_node_takes_instances_while_its_handler_is_ready() -> Result<()> {
             let running = tokio::spawn(heartbeat::run(
                 test.client(),
                 node.name.clone(),
-                watch::channel(config(&json!({}))).1,
+                Configuration::fixed(ClusterConfig::default()),
                 readiness,
                 heartbeat::Options::default(),
                 stop.clone(),
@@ -178,7 +178,7 @@ async fn a_kubelet_knows_the_devices() -> Result<()> {
             };
             let (ready, mut readiness) = watch::channel(false);
             let stop = CancellationToken::new();
-            let configured = watch::channel(config(&json!({}))).1;
+            let configured = Configuration::fixed(ClusterConfig::default());
             let running = tokio::spawn(devices::run(configured, options, ready, stop.clone()));
             tokio::time::timeout(PATIENCE, readiness.wait_for(|ready| *ready)).await??;
 

@@ -89,7 +89,7 @@ fn devices_are_given_to_the_launcher() {
         let root = node.root(&[("dev/net/note", "no device"), ("dev/vhost-net", "no device either")]);
         fs::create_dir_all(root.join("dev/vfio/devices")).unwrap();
         let make = |path: &str, kind, device| {
-            mknodat(CWD, root.join(path), kind, Mode::RUSR | Mode::WUSR, device).unwrap()
+            mknodat(CWD, root.join(path), kind, Mode::RUSR | Mode::WUSR, device).unwrap();
         };
         let character = FileType::CharacterDevice;
         for (path, device) in [

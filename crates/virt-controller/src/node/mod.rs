@@ -1,0 +1,47 @@
+//! Nodes: those whose handler is silent get no new guests, and guests that are lost with them fail.
+
+mod apply;
+mod decide;
+mod observe;
+#[cfg(test)]
+mod tests;
+mod tsc;
+
+use jiff::Timestamp;
+use kubevirt_component::{NamespacedName, Next};
+use tokio::task::JoinHandle;
+
+pub use decide::{Plan, SILENCE, decide};
+pub use observe::Observed;
+
+use crate::context::Context;
+
+/// Looks after all nodes until told to stop.
+pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
+    let labels = context.clone();
+    tokio::spawn(async move { labels.stop.run_until_cancelled(tsc::keep_labels(&labels)).await });
+    let work = |context: Context, key: NamespacedName| async move { reconcile(&context, &key.name).await };
+    context.work_on(&context.queues.nodes, workers, work)
+}
+
+async fn reconcile(context: &Context, name: &str) -> kube::Result<Next> {
+    let mut observed = Observed::look_up(&context.stores, name);
+    let mut plan = decide(&observed, Timestamp::now());
+    if plan.look_for_pods {
+        apply::look_for_pods(context, name, &mut observed).await?;
+        plan = decide(&observed, Timestamp::now());
+    }
+    if let Some(node) = &observed.node {
+        if plan.mark_unschedulable {
+            apply::mark_unschedulable(context, node).await?;
+        }
+        if plan.tell_of_orphans {
+            apply::tell_of_orphans(context, node);
+        }
+    }
+    // One after the other: where something is wrong already, a storm of writes does not help.
+    for vmi in &plan.lost {
+        apply::fail(context, vmi).await?;
+    }
+    Ok(plan.recheck.map_or(Next::Wait, Next::After))
+}

@@ -1,0 +1,44 @@
+//! The controller of virtual machines: makes and deletes their instances as they ask for.
+//!
+//! `observe` gathers what is known, `decide` makes a plan of it, `apply` carries the plan out and `status` says what
+//! came of it. Only `observe` and `apply` know of stores and clients.
+
+mod apply;
+mod clone_source;
+pub mod decide;
+pub mod observe;
+pub mod plan;
+pub mod status;
+#[cfg(test)]
+mod testing;
+pub mod view;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kubevirt_component::{NamespacedName, Next};
+use tokio::task::JoinHandle;
+
+use crate::context::Context;
+use apply::Error;
+use observe::Types;
+
+/// Looks after all machines until told to stop.
+pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
+    let types = Arc::new(Types::start(&context.client, &context.stop));
+    let work = move |context: Context, key: NamespacedName| {
+        let types = types.clone();
+        async move {
+            types.ready().await;
+            reconcile(&context, &types, &key).await
+        }
+    };
+    context.work_on(&context.queues.vms, workers, work)
+}
+
+async fn reconcile(cx: &Context, types: &Types, key: &NamespacedName) -> Result<Next, Error> {
+    let Some(seen) = observe::observe(cx, types, key) else { return Ok(Next::Wait) };
+    let now = Timestamp::now();
+    let plan = decide::decide(&seen, now);
+    apply::apply(cx, &seen, plan, now).await
+}

@@ -1,0 +1,77 @@
+//! The answer to prometheus: what the handler counts, and what its launchers measure just then.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use kubevirt_api::vmi::VirtualMachineInstance;
+use kubevirt_component::Metrics;
+
+use super::{Families, Scraper, collect, text};
+
+/// Says which instances there are and where their launchers listen.
+pub type Launchers = Arc<dyn Fn() -> Vec<(Arc<VirtualMachineInstance>, PathBuf)> + Send + Sync>;
+
+/// `/metrics` of the handler. `node` is what was found out once about the node itself.
+pub fn route(metrics: Metrics, scraper: Scraper, launchers: Launchers, node: Families) -> Router {
+    let answer = move || {
+        let (metrics, scraper, launchers, node) =
+            (metrics.clone(), scraper.clone(), launchers.clone(), node.clone());
+        async move { answer(&metrics, &scraper, &launchers, node).await }
+    };
+    Router::new().route("/metrics", get(answer))
+}
+
+async fn answer(metrics: &Metrics, scraper: &Scraper, launchers: &Launchers, node: Families) -> Response {
+    let Some(turn) = scraper.turn() else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "too many ask for metrics at once\n").into_response();
+    };
+    let measured = turn.scrape(launchers()).await;
+    match text([collect(&measured), node]) {
+        Ok(of_instances) => (
+            [(CONTENT_TYPE, kubevirt_component::metrics::CONTENT_TYPE)],
+            join(&metrics.text(), &of_instances),
+        )
+            .into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
+}
+
+/// Puts two texts into one, with the mark at its end.
+fn join(own: &str, of_instances: &str) -> String {
+    const END: &str = "# EOF\n";
+    format!("{}{of_instances}{END}", own.strip_suffix(END).unwrap_or(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::http::Request;
+
+    use super::*;
+
+    #[test]
+    fn the_end_is_said_once() {
+        assert_eq!(join("a 1\n# EOF\n", "b 2\n"), "a 1\nb 2\n# EOF\n");
+    }
+
+    #[tokio::test]
+    async fn answers_unless_too_many_ask() {
+        let scraper = Scraper::new(1);
+        let router = route(Metrics::new(), scraper.clone(), Arc::new(Vec::new), Families::default());
+        let ask = async || {
+            use tower::ServiceExt;
+            let request = Request::builder().uri("/metrics").body(Body::empty()).unwrap();
+            router.clone().oneshot(request).await.unwrap()
+        };
+        let answer = ask().await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        assert_eq!(answer.headers()[CONTENT_TYPE], kubevirt_component::metrics::CONTENT_TYPE);
+        let _turn = scraper.turn().unwrap();
+        assert_eq!(ask().await.status(), StatusCode::SERVICE_UNAVAILABLE);
+    }
+}
