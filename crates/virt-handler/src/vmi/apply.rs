@@ -215,7 +215,7 @@ impl Instances {
         match launcher.shut_down(&vmi).await {
             // A guest that cannot be asked is ended when its time is over.
             Err(CommandError::Refused(why)) => {
-                tracing::info!(%why, uid, "the guest cannot be asked to shut down")
+                tracing::info!(%why, uid, "the guest cannot be asked to shut down");
             }
             done => done?,
         }
