@@ -54,8 +54,7 @@ async fn live(arguments: Arguments, stop: CancellationToken) -> Result<ExitCode>
     let health = Health::new(Role::Handler, &metrics);
     let own = Own::new(&metrics);
     let (notices, heard) = mpsc::unbounded_channel();
-    let instances =
-        Arc::new(instances(&arguments, &node, &client, &configuration, notices, own, &stop).await?);
+    let instances = Arc::new(instances(&arguments, &node, &client, &configuration, notices, own, &stop)?);
     let server = serve::Server {
         health: health.clone(),
         metrics,
@@ -69,8 +68,10 @@ async fn live(arguments: Arguments, stop: CancellationToken) -> Result<ExitCode>
     look_after_node(&tasks, &arguments, &node, &client, &configuration, &stop);
     tasks.spawn(pass_on(instances.clone(), heard, stop.clone()));
     tasks.close();
-    health.set_ready(true);
-    tracing::info!(node, "looks after instances");
+    if stop.run_until_cancelled(adopt(&instances)).await.is_some() {
+        health.set_ready(true);
+        tracing::info!(node, "looks after instances");
+    }
     let queue = instances.queue.clone();
     queue
         .work(WORKERS, &stop, |key| {
@@ -84,8 +85,19 @@ async fn live(arguments: Arguments, stop: CancellationToken) -> Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Everything that is needed to look after instances, once it is known which there are.
-async fn instances(
+/// Looks after what an earlier handler looked after, whether it still exists or not.
+async fn adopt(instances: &Instances) {
+    // Launchers have something to tell, whether the API answers or not.
+    instances.launchers.adopt();
+    instances.here.ready().await;
+    instances.coming.ready().await;
+    for owner in instances.domains.all() {
+        instances.queue.add(owner.key);
+    }
+}
+
+/// Everything that is needed to look after instances.
+fn instances(
     arguments: &Arguments,
     node: &str,
     client: &Client,
@@ -102,13 +114,6 @@ async fn instances(
     let launchers = Arc::new(Launchers::new(settings, domains.clone(), queue.clone(), notices));
     let here = watch_instances(client, &format!("{NODE_NAME}={node}"), &queue, stop);
     let coming = watch_instances(client, &format!("{MIGRATION_TARGET_NODE_NAME}={node}"), &queue, stop);
-    here.ready().await;
-    coming.ready().await;
-    // What an earlier handler looked after is looked after again, whether it still exists or not.
-    launchers.adopt();
-    for owner in domains.all() {
-        queue.add(owner.key);
-    }
     let facts = Facts::read(&arguments.node_labeller_dir.join(FILE));
     let host_model = facts.is_ok_and(|facts| facts.cpu.model.is_some());
     Ok(Instances {
