@@ -47,9 +47,7 @@ impl Configuration {
 
     /// A configuration that stays as it is.
     pub fn fixed(config: ClusterConfig) -> Self {
-        let known = CancellationToken::new();
-        known.cancel();
-        Self { config: watch::channel(Arc::new(config)).1, known }
+        Self::told(watch::channel(Arc::new(config)).1)
     }
 
     /// Waits until it is known what the installation is set to.
@@ -58,10 +56,10 @@ impl Configuration {
     }
 
     /// A configuration that somebody else follows.
-    pub fn told(configuration: watch::Receiver<Arc<ClusterConfig>>) -> Self {
+    pub fn told(config: watch::Receiver<Arc<ClusterConfig>>) -> Self {
         let known = CancellationToken::new();
         known.cancel();
-        Self { config: configuration, known }
+        Self { config, known }
     }
 
     /// What holds now.

@@ -34,6 +34,10 @@ impl Mount {
         Self(path)
     }
 
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
     pub fn certificate(&self) -> PathBuf {
         self.0.join("tls.crt")
     }

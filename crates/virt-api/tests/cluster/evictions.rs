@@ -17,7 +17,7 @@ async fn evict(server: &Server<'_>, pod: &str, annotations: Value, dry_run: bool
     });
     let path = format!("/api/v1/namespaces/{}/pods/{pod}/eviction", server.test.namespace());
     let request = axum::http::Request::post(path).header("content-type", "application/json");
-    Verdict::of(&server.test.client(), request.body(serde_json::to_vec(&eviction)?)?).await
+    Verdict::of(&server.plain, request.body(serde_json::to_vec(&eviction)?)?).await
 }
 
 async fn launcher(server: &Server<'_>, name: &str, vmi: &str) -> Result<()> {
@@ -62,7 +62,8 @@ async fn a_machine_that_can_move_is_told_to_leave() -> Result<()> {
         let ready = json!({ "status": {
             "nodeName": "node01", "phase": "Running", "conditions": [{ "type": "LiveMigratable", "status": "True" }],
         } });
-        instances.patch("one", &PatchParams::default(), &Patch::Merge(ready)).await?;
+        let own: Api<VirtualMachineInstance> = Api::namespaced(server.controller.clone(), server.test.namespace());
+        own.patch("one", &PatchParams::default(), &Patch::Merge(ready)).await?;
 
         let verdict = evict(server, "virt-launcher-one", json!({}), true).await?;
         assert_eq!(verdict.status, 429, "{verdict:?}");

@@ -1,18 +1,24 @@
 //! A virt-api of the test's own, and an API server that asks it.
 
+use std::fs;
 use std::net::{SocketAddr, TcpListener};
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use futures_util::FutureExt;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use kube::api::DeleteParams;
 use kube::client::Body;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::core::Request;
 use kube::core::params::PostParams;
 use kube::{Api, Client};
+use kubevirt_api::names::accounts;
 use kubevirt_virt_api::Arguments;
 use serde_json::{Value, json};
 use test_kit::{API_SERVER, Test};
@@ -32,6 +38,10 @@ pub struct Server<'a> {
     pub mount: Mount,
     /// The authority of its first certificate, and another one that the API server believes, too.
     pub authorities: [Authority; 2],
+    /// A client of the API server that takes no for an answer; others ask again.
+    pub plain: Client,
+    /// The same for one of our own components.
+    pub controller: Client,
     stop: CancellationToken,
     task: JoinHandle<Result<std::process::ExitCode>>,
 }
@@ -42,13 +52,14 @@ pub async fn with_server(name: &str, body: impl AsyncFnOnce(&Server<'_>) -> Resu
         .run(name, async |test| {
             test.establish_crds().await?;
             let server = Server::start(test).await?;
-            let result = match server.register().await {
-                Ok(()) => body(&server).await,
-                Err(error) => Err(error),
+            let run = async {
+                server.register().await?;
+                body(&server).await
             };
+            let result = AssertUnwindSafe(run).catch_unwind().await;
             // Whatever happened: nothing of it is in a namespace.
             server.unregister().await?;
-            result?;
+            result.unwrap_or_else(|panic| resume_unwind(panic))?;
             server.stop().await
         })
         .await
@@ -64,17 +75,19 @@ impl<'a> Server<'a> {
             "virt-api".into(),
             "--listen=127.0.0.1".into(),
             format!("--port={}", address.port()),
-            format!("--kubeconfig={}", test.cluster().kubeconfig().display()),
+            format!("--kubeconfig={}", kubeconfig(test, accounts::API, &mount)?.display()),
             format!("--install-namespace={}", test.namespace()),
             format!("--tls-cert-file={}", mount.certificate().display()),
             format!("--tls-key-file={}", mount.key().display()),
         ];
+        let plain = client(test.cluster().kubeconfig()).await?;
+        let controller = client(kubeconfig(test, accounts::CONTROLLER, &mount)?).await?;
         let (arguments, stop) = (Arguments::try_parse_from(flags)?, CancellationToken::new());
         let task = tokio::spawn({
             let stop = stop.clone();
             async move { kubevirt_virt_api::serve(&arguments, &stop).await }
         });
-        let server = Self { test, address, mount, authorities, stop, task };
+        let server = Self { test, address, mount, authorities, plain, controller, stop, task };
         server.until("it is ready", async || Ok(server.get("/readyz").await?.0 == 200)).await?;
         Ok(server)
     }
@@ -134,7 +147,7 @@ impl<'a> Server<'a> {
 
     /// A client of the server itself, which believes one authority.
     pub fn client(&self, authority: &Authority) -> Result<Client> {
-        let mut config = kube::Config::new(format!("https://{}", self.address).parse()?);
+        let mut config = Config::new(format!("https://{}", self.address).parse()?);
         config.root_cert = Some(vec![authority.der.clone()]);
         config.default_retry = false;
         Ok(Client::try_from(config)?)
@@ -169,8 +182,28 @@ impl<'a> Server<'a> {
         let api = self.test.api_of(&typed).await?;
         let parameters = PostParams { dry_run, ..PostParams::default() };
         let request = Request::new(api.resource_url()).create(&parameters, serde_json::to_vec(object)?)?;
-        Verdict::of(&self.test.client(), request).await
+        Verdict::of(&self.plain, request).await
     }
+}
+
+/// A kubeconfig by which one of our own components is known, who may write what users may not.
+fn kubeconfig(test: &Test, account: &str, mount: &Mount) -> Result<PathBuf> {
+    let text = fs::read_to_string(test.cluster().kubeconfig())?;
+    let mut config: Value = serde_saphyr::from_str(&text)?;
+    let user = &mut config["users"][0]["user"];
+    user["as"] = json!(format!("system:serviceaccount:{}:{account}", test.namespace()));
+    user["as-groups"] = json!(["system:masters"]);
+    let path = mount.folder().join(account);
+    fs::write(&path, config.to_string())?;
+    Ok(path)
+}
+
+async fn client(path: PathBuf) -> Result<Client> {
+    let file = Kubeconfig::read_from(path)?;
+    let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+    config.proxy_url = None;
+    config.default_retry = false;
+    Ok(Client::try_from(config)?)
 }
 
 async fn read(body: Body) -> Result<axum::body::Bytes> {

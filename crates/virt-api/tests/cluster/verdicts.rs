@@ -88,7 +88,7 @@ async fn instances_and_what_is_made_of_them() -> Result<()> {
     with_server("api-vmi", async |server| {
         let preset = json!({
             "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstancePreset", "metadata": { "name": "p" },
-            "spec": { "selector": { "matchLabels": { "a": "b" } }, "domain": { "cpu": { "cores": 3 } } },
+            "spec": { "selector": { "matchLabels": { "a": "b" } }, "domain": { "cpu": { "cores": 3 }, "devices": {} } },
         });
         let verdict = server.create(&preset).await?.accepted()?;
         assert_eq!(verdict["kind"], "VirtualMachineInstancePreset");
