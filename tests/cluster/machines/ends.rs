@@ -59,7 +59,9 @@ async fn a_killed_launcher_fails_its_instance_and_the_machine_starts_again() -> 
 async fn machines_can_be_deleted_at_any_moment() -> Result<()> {
     KUBEVIRT
         .run("end-deleted", async |test| {
-            for (number, phase) in [None, Some(VmiPhase::Scheduling), Some(VmiPhase::Running)].into_iter().enumerate() {
+            for (number, phase) in
+                [None, Some(VmiPhase::Scheduling), Some(VmiPhase::Running)].into_iter().enumerate()
+            {
                 let name = format!("vm{number}");
                 test.apply(&machine(&name, "Always", idle())).await?;
                 if let Some(phase) = phase {

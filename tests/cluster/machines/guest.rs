@@ -44,7 +44,8 @@ pub fn phase(vmi: &VirtualMachineInstance) -> Option<VmiPhase> {
 /// Waits until the instance is in the phase.
 pub async fn wait_for_phase(test: &Test, name: &str, wanted: VmiPhase) -> Result<VirtualMachineInstance> {
     let what = format!("is {wanted}");
-    test.wait_within(PATIENCE, &instances(test), name, &what, |vmi| phase(vmi).as_ref() == Some(&wanted)).await
+    test.wait_within(PATIENCE, &instances(test), name, &what, |vmi| phase(vmi).as_ref() == Some(&wanted))
+        .await
 }
 
 /// Waits until another instance of the name runs than the one of this UID.

@@ -17,7 +17,9 @@ pub struct Key {
 /// The key of this run.
 pub fn key() -> Result<&'static Key> {
     static KEY: OnceLock<Result<Key, String>> = OnceLock::new();
-    KEY.get_or_init(|| make().map_err(|error| format!("{error:#}"))).as_ref().map_err(|error| anyhow!("{error}"))
+    KEY.get_or_init(|| make().map_err(|error| format!("{error:#}")))
+        .as_ref()
+        .map_err(|error| anyhow!("{error}"))
 }
 
 fn make() -> Result<Key> {

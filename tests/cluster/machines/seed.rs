@@ -18,7 +18,10 @@ async fn the_first_manifest_applies_unchanged_and_starts() -> Result<()> {
             test.apply(&manifest).await?;
             let vms = machines(test);
             let stopped = |vm: &kubevirt_api::vm::VirtualMachine| {
-                vm.status.as_ref().and_then(|it| it.printable_status.as_ref()).is_some_and(|it| it.as_str() == "Stopped")
+                vm.status
+                    .as_ref()
+                    .and_then(|it| it.printable_status.as_ref())
+                    .is_some_and(|it| it.as_str() == "Stopped")
             };
             test.wait(&vms, "testvm", "is stopped", stopped).await?;
             assert!(instances(test).get_opt("testvm").await?.is_none());

@@ -28,9 +28,11 @@ async fn a_replica_set_follows_its_scale() -> Result<()> {
             }))
             .await?;
             let sets = test.api::<VirtualMachineInstanceReplicaSet>();
-            let ready = |count: i32| move |set: &VirtualMachineInstanceReplicaSet| {
-                let status = set.status.clone().unwrap_or_default();
-                status.ready_replicas == Some(count) && status.replicas == Some(count)
+            let ready = |count: i32| {
+                move |set: &VirtualMachineInstanceReplicaSet| {
+                    let status = set.status.clone().unwrap_or_default();
+                    status.ready_replicas == Some(count) && status.replicas == Some(count)
+                }
             };
             test.wait_within(PATIENCE, &sets, "set", "has two ready", ready(2)).await?;
             test.kubectl(&["scale", "virtualmachineinstancereplicaset/set", "--replicas=1"])?;
