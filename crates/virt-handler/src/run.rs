@@ -3,6 +3,7 @@
 mod serve;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,7 +11,6 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use clap::Parser;
 use kube::Client;
-use kubevirt_admission::ClusterConfig;
 use kubevirt_api::names::labels::{MIGRATION_TARGET_NODE_NAME, NODE_NAME};
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_component::{
@@ -155,7 +155,6 @@ fn look_after_node(
     configuration: &Configuration,
     stop: &CancellationToken,
 ) {
-    let follow = following(tasks, configuration.clone(), stop.clone());
     let (ready, is_ready) = watch::channel(false);
     let root = &arguments.kubelet_root;
     let lend = devices::Options {
@@ -163,7 +162,7 @@ fn look_after_node(
         max_devices: arguments.max_devices,
         ..devices::Options::default()
     };
-    let lending = devices::run(follow.clone(), lend, ready, stop.clone());
+    let lending = devices::run(configuration.clone(), lend, ready, stop.clone());
     tasks.spawn(async move {
         if let Err(error) = lending.await {
             tracing::error!(%error, "devices are no longer offered");
@@ -171,27 +170,14 @@ fn look_after_node(
     });
     let beat = heartbeat::Options { cpu_manager_state: vec![root.join("cpu_manager_state")] };
     let (client, node) = (client.clone(), node.to_owned());
-    tasks.spawn(heartbeat::run(client.clone(), node.clone(), follow.clone(), is_ready, beat, stop.clone()));
+    tasks.spawn(heartbeat::run(client.clone(), node.clone(), configuration.clone(), is_ready, beat, stop.clone()));
     if arguments.enable_node_labeller {
         let recorder = Recorder::new(client.clone(), Role::Handler.name());
         let facts = arguments.node_labeller_dir.join(FILE);
+        let (follow, sysfs) = (configuration.clone(), PathBuf::from("/sys"));
+        tasks.spawn(labels::ksm::run(client.clone(), node.clone(), follow.clone(), sysfs, stop.clone()));
         tasks.spawn(labels::run(client, node, follow, facts, recorder, stop.clone()));
     }
-}
-
-/// The configuration as a value that is always the latest.
-fn following(
-    tasks: &TaskTracker,
-    mut configuration: Configuration,
-    stop: CancellationToken,
-) -> watch::Receiver<Arc<ClusterConfig>> {
-    let (sender, receiver) = watch::channel(configuration.now());
-    tasks.spawn(async move {
-        while stop.run_until_cancelled(configuration.changed()).await.is_some() {
-            sender.send_replace(configuration.now());
-        }
-    });
-    receiver
 }
 
 /// Tells users what launchers have for them.
