@@ -2,7 +2,9 @@
 
 mod admit;
 mod component;
+mod documents;
 mod install_manifests;
+mod render;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -18,6 +20,8 @@ enum Command {
     Admit(admit::Arguments),
     /// Print every object that a cluster needs to run machines, for kubectl to apply.
     InstallManifests(install_manifests::Arguments),
+    /// Show what machines would become: their launcher pods, their domains, their QEMU command lines.
+    Render(render::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -27,6 +31,7 @@ fn main() -> ExitCode {
         None => match parse(arguments) {
             Command::Admit(arguments) => admit::run(&arguments),
             Command::InstallManifests(arguments) => install_manifests::run(&arguments),
+            Command::Render(arguments) => render::run(&arguments),
         },
     };
     result.unwrap_or_else(|error| {

@@ -1,13 +1,12 @@
 //! `kubevirt admit`: the verdict of admission, without a cluster.
 
-mod documents;
 mod words;
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kubevirt_admission::review::{Answer, Incoming, Steps, Surroundings, answer};
@@ -15,7 +14,7 @@ use kubevirt_admission::{ClusterConfig, KnownObjects, OwnAccounts};
 use kubevirt_api::kubevirt::KubeVirt;
 use serde_json::Value;
 
-use documents::Document;
+use crate::documents::{self, Document};
 
 /// What `kubevirt admit` takes.
 #[derive(Args)]
@@ -73,7 +72,7 @@ impl Cluster {
             }
         }
         let installation = match &arguments.config {
-            Some(file) => installation(file, &arguments.namespace)?,
+            Some(file) => documents::installation(file, &arguments.namespace)?,
             None => KubeVirt::default(),
         };
         let namespace = installation.metadata.namespace.as_deref().filter(|_| arguments.config.is_some());
@@ -91,16 +90,6 @@ impl Cluster {
         };
         answer(incoming, &surroundings, steps)
     }
-}
-
-fn installation(file: &std::path::Path, namespace: &str) -> Result<KubeVirt> {
-    let documents = documents::read(file, namespace)?;
-    let mut found = documents.into_iter().filter(|document| document.object["kind"] == "KubeVirt");
-    let Some(document) = found.next() else { bail!("{} holds no object of kind KubeVirt", file.display()) };
-    if found.next().is_some() {
-        bail!("{} holds several objects of kind KubeVirt; keep one", file.display());
-    }
-    serde_json::from_value(document.object).with_context(|| format!("{}: KubeVirt", file.display()))
 }
 
 fn answer_review(arguments: &Arguments, cluster: &Cluster) -> Result<ExitCode> {

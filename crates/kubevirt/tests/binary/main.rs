@@ -6,6 +6,7 @@ mod admit;
 mod install_manifests;
 mod launcher;
 mod programs;
+mod render;
 
 /// The binary under test.
 const BINARY: &str = env!("CARGO_BIN_EXE_kubevirt");

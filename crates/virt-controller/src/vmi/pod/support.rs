@@ -19,7 +19,7 @@ pub(super) struct Usual {
 pub(super) const CONTAINER_DISK: Usual = Usual { cpu: ["1m", "10m"], memory: ["1M", "40M"] };
 /// Copies a small program.
 pub(super) const COPY: Usual = Usual { cpu: ["10m", "100m"], memory: ["1M", "40M"] };
-/// Copies the guest's console: our program needs 1.5 MiB, a fraction of what KubeVirt's does.
+/// Copies the guest's console: the same binary as the launcher, so no more than that needs.
 pub(super) const CONSOLE_LOG: Usual = Usual { cpu: ["5m", "15m"], memory: ["8M", "60M"] };
 /// Serves a shared directory.
 pub(super) const VIRTIOFS: Usual = Usual { cpu: ["10m", "100m"], memory: ["1M", "80M"] };

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use kubevirt_api::crd::{KINDS, Scope};
+use kubevirt_api::kubevirt::KubeVirt;
 use serde_json::Value;
 
 /// An object and where it was read.
@@ -53,6 +54,17 @@ pub fn read(file: &Path, namespace: &str) -> Result<Vec<Document>> {
         place(&mut document.object, namespace);
     }
     Ok(found)
+}
+
+/// The KubeVirt object of a file, which holds the configuration.
+pub fn installation(file: &Path, namespace: &str) -> Result<KubeVirt> {
+    let documents = read(file, namespace)?;
+    let mut found = documents.into_iter().filter(|document| document.object["kind"] == "KubeVirt");
+    let Some(document) = found.next() else { bail!("{} holds no object of kind KubeVirt", file.display()) };
+    if found.next().is_some() {
+        bail!("{} holds several objects of kind KubeVirt; keep one", file.display());
+    }
+    serde_json::from_value(document.object).with_context(|| format!("{}: KubeVirt", file.display()))
 }
 
 fn text(file: &Path) -> std::io::Result<String> {
