@@ -55,6 +55,7 @@ async fn live(arguments: Arguments, stop: CancellationToken) -> Result<ExitCode>
     let own = Own::new(&metrics);
     let (notices, heard) = mpsc::unbounded_channel();
     let instances = Arc::new(instances(&arguments, &node, &client, &configuration, notices, own, &stop)?);
+    instances.queue.measure(&metrics);
     let server = serve::Server {
         health: health.clone(),
         metrics,
@@ -170,7 +171,14 @@ fn look_after_node(
     });
     let beat = heartbeat::Options { cpu_manager_state: vec![root.join("cpu_manager_state")] };
     let (client, node) = (client.clone(), node.to_owned());
-    tasks.spawn(heartbeat::run(client.clone(), node.clone(), configuration.clone(), is_ready, beat, stop.clone()));
+    tasks.spawn(heartbeat::run(
+        client.clone(),
+        node.clone(),
+        configuration.clone(),
+        is_ready,
+        beat,
+        stop.clone(),
+    ));
     if arguments.enable_node_labeller {
         let recorder = Recorder::new(client.clone(), Role::Handler.name());
         let facts = arguments.node_labeller_dir.join(FILE);
