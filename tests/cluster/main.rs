@@ -8,6 +8,7 @@ mod failures;
 mod images;
 mod install;
 mod lifecycle;
+mod machines;
 mod nodes;
 mod pods;
 mod simulated;

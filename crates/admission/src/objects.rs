@@ -28,6 +28,12 @@ macro_rules! objects {
                 /// All of them in a namespace, or in all namespaces where it is empty.
                 fn $all(&self, namespace: &str) -> Vec<Arc<$kind>>;
             )+
+
+            /// An object of a kind that has no type here, such as `DataVolume`.
+            fn untyped(&self, kind: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
+                let mut all = self.others(namespace).into_iter();
+                all.find(|object| object["kind"] == kind && object["metadata"]["name"] == name)
+            }
         }
 
         /// Objects held in memory.
@@ -145,14 +151,6 @@ fn decode<K: serde::de::DeserializeOwned>(object: &Value) -> Result<K, NotReadab
         name: object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
         source,
     })
-}
-
-impl dyn Objects + '_ {
-    /// An object of a kind that has no type here, such as `DataVolume`.
-    pub fn untyped(&self, kind: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
-        let mut all = self.others(namespace).into_iter();
-        all.find(|object| object["kind"] == kind && object["metadata"]["name"] == name)
-    }
 }
 
 /// Where an object is.

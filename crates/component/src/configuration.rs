@@ -18,42 +18,58 @@ use crate::tls::Policy;
 
 /// What the installation is set to, always the latest that makes sense; cheap to clone.
 #[derive(Clone)]
-pub struct Configuration(watch::Receiver<Arc<ClusterConfig>>);
+pub struct Configuration {
+    config: watch::Receiver<Arc<ClusterConfig>>,
+    known: CancellationToken,
+}
 
 impl Configuration {
     /// Follows the `KubeVirt` object of the namespace until `stop`. Returns when it is known what there is; where
     /// there is none, the defaults hold.
     pub async fn follow(client: Client, namespace: &str, stop: &CancellationToken) -> Self {
+        let configuration = Self::begin(client, namespace, stop);
+        stop.run_until_cancelled(configuration.ready()).await;
+        configuration
+    }
+
+    /// Begins to follow; until it is [`ready`](Self::ready), the defaults hold.
+    pub fn begin(client: Client, namespace: &str, stop: &CancellationToken) -> Self {
         let kind = ApiResource::erase::<KubeVirt>(&());
         let api: Api<DynamicObject> = Api::namespaced_with(client, namespace, &kind);
-        let (sender, receiver) = watch::channel(Arc::default());
+        let (sender, config) = watch::channel(Arc::default());
         let known = CancellationToken::new();
         let (task_stop, task_known) = (stop.clone(), known.clone());
         tokio::spawn(async move {
             task_stop.run_until_cancelled(watch_object(api, sender, &task_known)).await;
         });
-        stop.run_until_cancelled(known.cancelled()).await;
-        Self(receiver)
+        Self { config, known }
     }
 
     /// A configuration that stays as it is.
     pub fn fixed(config: ClusterConfig) -> Self {
-        Self(watch::channel(Arc::new(config)).1)
+        Self::told(watch::channel(Arc::new(config)).1)
+    }
+
+    /// Waits until it is known what the installation is set to.
+    pub async fn ready(&self) {
+        self.known.cancelled().await;
     }
 
     /// A configuration that somebody else follows.
-    pub fn told(configuration: watch::Receiver<Arc<ClusterConfig>>) -> Self {
-        Self(configuration)
+    pub fn told(config: watch::Receiver<Arc<ClusterConfig>>) -> Self {
+        let known = CancellationToken::new();
+        known.cancel();
+        Self { config, known }
     }
 
     /// What holds now.
     pub fn now(&self) -> Arc<ClusterConfig> {
-        self.0.borrow().clone()
+        self.config.borrow().clone()
     }
 
     /// Waits until something else holds than when this was last called; forever if that can never be.
     pub async fn changed(&mut self) {
-        if self.0.changed().await.is_err() {
+        if self.config.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
@@ -103,14 +119,17 @@ async fn watch_object(
     let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
     while let Some(event) = events.next().await {
         match event {
-            Ok(event) => objects.note(event, known),
+            Ok(event) => {
+                let listed = matches!(event, Event::InitDone);
+                objects.note(event);
+                if let Some(config) = objects.changed() {
+                    sender.send_replace(Arc::new(config));
+                }
+                if listed {
+                    known.cancel();
+                }
+            }
             Err(error) => tracing::warn!("cannot watch KubeVirt objects: {error}"),
-        }
-        if !known.is_cancelled() {
-            continue;
-        }
-        if let Some(config) = objects.changed() {
-            sender.send_replace(Arc::new(config));
         }
     }
 }
@@ -124,14 +143,11 @@ struct Objects {
 }
 
 impl Objects {
-    fn note(&mut self, event: Event<DynamicObject>, known: &CancellationToken) {
+    fn note(&mut self, event: Event<DynamicObject>) {
         match event {
             Event::Init => self.listed.clear(),
             Event::InitApply(object) => self.listed.push(object),
-            Event::InitDone => {
-                self.all = std::mem::take(&mut self.listed);
-                known.cancel();
-            }
+            Event::InitDone => self.all = std::mem::take(&mut self.listed),
             Event::Apply(object) => {
                 self.all.retain(|other| other.name_any() != object.name_any());
                 self.all.push(object);
@@ -187,12 +203,11 @@ mod tests {
     /// The CPU model that is configured after each event; none where nothing changes.
     #[test]
     fn what_is_broken_or_gone_changes_nothing() {
-        let known = CancellationToken::new();
         let old = "2024-01-01T00:00:00Z";
         let new = "2025-01-01T00:00:00Z";
         let mut objects = Objects::default();
         let mut after = |event| {
-            objects.note(event, &known);
+            objects.note(event);
             objects.changed().map(|config| config.cpu_model().unwrap_or_default().to_owned())
         };
         assert_eq!(after(Event::Init), None);
@@ -205,6 +220,5 @@ mod tests {
         assert_eq!(after(Event::Apply(object("a", old, model("three")))), Some("three".into()));
         assert_eq!(after(Event::Delete(object("a", old, model("three")))), Some("two".into()));
         assert_eq!(after(Event::Delete(object("b", new, model("two")))), None);
-        assert!(known.is_cancelled());
     }
 }

@@ -23,7 +23,7 @@ pub struct Component {
 pub const COMPONENTS: [Component; 12] = [
     Component { name: "up", about: "Everything at once on this machine, without Kubernetes", run: not_yet },
     Component { name: "virt-operator", about: "Installs and updates all other components", run: not_yet },
-    Component { name: "virt-api", about: "Admission webhooks and subresources", run: not_yet },
+    Component { name: "virt-api", about: "Admission webhooks and subresources", run: kubevirt_virt_api::run },
     Component {
         name: "virt-controller",
         about: "Makes instances of machines, and pods of instances",

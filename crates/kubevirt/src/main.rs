@@ -18,10 +18,10 @@ use component::COMPONENTS;
 enum Command {
     /// Check manifests, or answer an AdmissionReview, as the cluster would.
     Admit(admit::Arguments),
-    /// Show what machines would become: their launcher pods, their domains, their QEMU command lines.
-    Render(render::Arguments),
     /// Print every object that a cluster needs to run machines, for kubectl to apply.
     InstallManifests(install_manifests::Arguments),
+    /// Show what machines would become: their launcher pods, their domains, their QEMU command lines.
+    Render(render::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -30,8 +30,8 @@ fn main() -> ExitCode {
         Some((component, arguments)) => (component.run)(&arguments),
         None => match parse(arguments) {
             Command::Admit(arguments) => admit::run(&arguments),
-            Command::Render(arguments) => render::run(&arguments),
             Command::InstallManifests(arguments) => install_manifests::run(&arguments),
+            Command::Render(arguments) => render::run(&arguments),
         },
     };
     result.unwrap_or_else(|error| {

@@ -3,6 +3,7 @@
 mod serve;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,7 +11,6 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use clap::Parser;
 use kube::Client;
-use kubevirt_admission::ClusterConfig;
 use kubevirt_api::names::labels::{MIGRATION_TARGET_NODE_NAME, NODE_NAME};
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_component::{
@@ -54,8 +54,8 @@ async fn live(arguments: Arguments, stop: CancellationToken) -> Result<ExitCode>
     let health = Health::new(Role::Handler, &metrics);
     let own = Own::new(&metrics);
     let (notices, heard) = mpsc::unbounded_channel();
-    let instances =
-        Arc::new(instances(&arguments, &node, &client, &configuration, notices, own, &stop).await?);
+    let instances = Arc::new(instances(&arguments, &node, &client, &configuration, notices, own, &stop)?);
+    instances.queue.measure(&metrics);
     let server = serve::Server {
         health: health.clone(),
         metrics,
@@ -69,8 +69,10 @@ async fn live(arguments: Arguments, stop: CancellationToken) -> Result<ExitCode>
     look_after_node(&tasks, &arguments, &node, &client, &configuration, &stop);
     tasks.spawn(pass_on(instances.clone(), heard, stop.clone()));
     tasks.close();
-    health.set_ready(true);
-    tracing::info!(node, "looks after instances");
+    if stop.run_until_cancelled(adopt(&instances)).await.is_some() {
+        health.set_ready(true);
+        tracing::info!(node, "looks after instances");
+    }
     let queue = instances.queue.clone();
     queue
         .work(WORKERS, &stop, |key| {
@@ -84,8 +86,19 @@ async fn live(arguments: Arguments, stop: CancellationToken) -> Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Everything that is needed to look after instances, once it is known which there are.
-async fn instances(
+/// Looks after what an earlier handler looked after, whether it still exists or not.
+async fn adopt(instances: &Instances) {
+    // Launchers have something to tell, whether the API answers or not.
+    instances.launchers.adopt();
+    instances.here.ready().await;
+    instances.coming.ready().await;
+    for owner in instances.domains.all() {
+        instances.queue.add(owner.key);
+    }
+}
+
+/// Everything that is needed to look after instances.
+fn instances(
     arguments: &Arguments,
     node: &str,
     client: &Client,
@@ -102,13 +115,6 @@ async fn instances(
     let launchers = Arc::new(Launchers::new(settings, domains.clone(), queue.clone(), notices));
     let here = watch_instances(client, &format!("{NODE_NAME}={node}"), &queue, stop);
     let coming = watch_instances(client, &format!("{MIGRATION_TARGET_NODE_NAME}={node}"), &queue, stop);
-    here.ready().await;
-    coming.ready().await;
-    // What an earlier handler looked after is looked after again, whether it still exists or not.
-    launchers.adopt();
-    for owner in domains.all() {
-        queue.add(owner.key);
-    }
     let facts = Facts::read(&arguments.node_labeller_dir.join(FILE));
     let host_model = facts.is_ok_and(|facts| facts.cpu.model.is_some());
     Ok(Instances {
@@ -150,7 +156,6 @@ fn look_after_node(
     configuration: &Configuration,
     stop: &CancellationToken,
 ) {
-    let follow = following(tasks, configuration.clone(), stop.clone());
     let (ready, is_ready) = watch::channel(false);
     let root = &arguments.kubelet_root;
     let lend = devices::Options {
@@ -158,7 +163,7 @@ fn look_after_node(
         max_devices: arguments.max_devices,
         ..devices::Options::default()
     };
-    let lending = devices::run(follow.clone(), lend, ready, stop.clone());
+    let lending = devices::run(configuration.clone(), lend, ready, stop.clone());
     tasks.spawn(async move {
         if let Err(error) = lending.await {
             tracing::error!(%error, "devices are no longer offered");
@@ -166,27 +171,21 @@ fn look_after_node(
     });
     let beat = heartbeat::Options { cpu_manager_state: vec![root.join("cpu_manager_state")] };
     let (client, node) = (client.clone(), node.to_owned());
-    tasks.spawn(heartbeat::run(client.clone(), node.clone(), follow.clone(), is_ready, beat, stop.clone()));
+    tasks.spawn(heartbeat::run(
+        client.clone(),
+        node.clone(),
+        configuration.clone(),
+        is_ready,
+        beat,
+        stop.clone(),
+    ));
     if arguments.enable_node_labeller {
         let recorder = Recorder::new(client.clone(), Role::Handler.name());
         let facts = arguments.node_labeller_dir.join(FILE);
+        let (follow, sysfs) = (configuration.clone(), PathBuf::from("/sys"));
+        tasks.spawn(labels::ksm::run(client.clone(), node.clone(), follow.clone(), sysfs, stop.clone()));
         tasks.spawn(labels::run(client, node, follow, facts, recorder, stop.clone()));
     }
-}
-
-/// The configuration as a value that is always the latest.
-fn following(
-    tasks: &TaskTracker,
-    mut configuration: Configuration,
-    stop: CancellationToken,
-) -> watch::Receiver<Arc<ClusterConfig>> {
-    let (sender, receiver) = watch::channel(configuration.now());
-    tasks.spawn(async move {
-        while stop.run_until_cancelled(configuration.changed()).await.is_some() {
-            sender.send_replace(configuration.now());
-        }
-    });
-    receiver
 }
 
 /// Tells users what launchers have for them.

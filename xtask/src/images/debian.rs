@@ -15,7 +15,6 @@ use crate::sha256;
 
 /// Changes with what is made of a recipe.
 const GENERATION: u32 = 1;
-const MIRROR: &str = "http://deb.debian.org";
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 const MERGED: [&str; 4] = ["bin", "lib", "lib64", "sbin"];
 /// Folders that programs expect, and what all may do in them. `/var/run` is no link, so that nobody who looks for a
@@ -79,7 +78,7 @@ fn download(recipe: &Recipe, folder: &Path) -> Result<Vec<PathBuf>> {
         fs::create_dir_all(folder.join(name))?;
     }
     fs::write(folder.join("status"), "")?;
-    fs::write(folder.join("sources"), sources(recipe))?;
+    fs::write(folder.join("sources"), sources(recipe, &mirrors()?)?)?;
     let apt = |arguments: &[&str]| {
         let path = |name: &str, of: &str| format!("{name}={}", folder.join(of).display());
         let settings = [
@@ -108,9 +107,20 @@ fn download(recipe: &Recipe, folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(archives)
 }
 
-fn sources(recipe: &Recipe) -> String {
-    let line = |folder: &str, suite: &str| format!("deb [signed-by={KEYS}] {MIRROR}/{folder} {suite} main\n");
-    line("debian", recipe.suite) + &line("debian-security", &format!("{}-security", recipe.suite))
+/// Where this machine takes its own packages from, one address a line.
+fn mirrors() -> Result<String> {
+    let mut command = Command::new("apt-get");
+    let said = succeed(command.args(["indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]))?;
+    Ok(String::from_utf8_lossy(&said.stdout).into_owned())
+}
+
+/// The same mirrors, but of the recipe's release.
+fn sources(recipe: &Recipe, mirrors: &str) -> Result<String> {
+    let find = |security: bool| mirrors.lines().find(|mirror| mirror.contains("security") == security);
+    let line = |mirror: &str, suite: &str| format!("deb [signed-by={KEYS}] {mirror} {suite} main\n");
+    let packages = find(false).context("apt knows of no Debian mirror")?;
+    let fixes = find(true).map(|mirror| line(mirror, &format!("{}-security", recipe.suite)));
+    Ok(line(packages, recipe.suite) + &fixes.unwrap_or_default())
 }
 
 /// Mirrors refuse bursts.

@@ -78,6 +78,7 @@ impl Stores {
     /// Starts a watch for each kind, and has changes fill the queues.
     pub fn start(client: &Client, queues: &Queues, stop: &CancellationToken) -> Self {
         let vms = Watch::<VirtualMachine>::all(client.clone())
+            .trim(trim::applied)
             .index(index::OWNER, wakes::owner_uid)
             .index(index::VOLUME, wakes::volumes_of_vm)
             .feeds(&queues.vms, wakes::itself)
@@ -89,6 +90,7 @@ impl Stores {
             .start(stop);
         let sets = replica_sets.clone();
         let vmis = Watch::<VirtualMachineInstance>::all(client.clone())
+            .trim(trim::applied)
             .index(index::OWNER, wakes::owner_uid)
             .index(index::ORPHAN, wakes::namespace_of_orphan)
             .index(index::NODE, wakes::node_of_vmi)

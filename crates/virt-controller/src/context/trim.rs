@@ -1,6 +1,16 @@
 //! What stores leave out, since a pod or node is mostly text that no controller reads.
 
 use k8s_openapi::api::core::v1::{Container, Node, Pod, Volume};
+use kube::Resource;
+use kubevirt_api::names::external::kubernetes;
+
+/// Leaves out what `kubectl apply` was given, which is the whole object once more. The annotations stay a map, even an
+/// empty one, so that a difference adds to those that there are.
+pub fn applied<K: Resource>(object: &mut K) {
+    if let Some(annotations) = &mut object.meta_mut().annotations {
+        annotations.remove(kubernetes::LAST_APPLIED);
+    }
+}
 
 /// Leaves of a pod what controllers ask about: names and images of containers, volumes that are claims, where it runs
 /// and what it tolerates. What is left out is never written, since writes are differences.

@@ -101,7 +101,7 @@ pub fn vmi_of_ended_migration(change: &Change<VirtualMachineInstanceMigration>) 
 
 fn vmi_key(migration: &VirtualMachineInstanceMigration) -> NamespacedName {
     let name = migration.spec.vmi_name.clone().unwrap_or_default();
-    NamespacedName::new(&migration.namespace().unwrap_or_default(), &name)
+    NamespacedName::new(migration.namespace().unwrap_or_default(), name)
 }
 
 /// Whether a migration is yet to end.
@@ -134,7 +134,7 @@ pub fn users_of_claim(
 
 fn state_owner(claim: &PersistentVolumeClaim) -> Option<NamespacedName> {
     let name = claim.labels().get(labels::PERSISTENT_STATE_FOR)?;
-    Some(NamespacedName::new(&claim.namespace().unwrap_or_default(), name))
+    Some(NamespacedName::new(claim.namespace().unwrap_or_default(), name))
 }
 
 /// Index: the UID of what controls an object.

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kubevirt_api::vmi::VirtualMachineInstance;
@@ -49,9 +50,12 @@ impl CommandError {
     }
 }
 
-/// A launcher that answers.
+/// A launcher that answers; clones share the connection.
 #[derive(Clone, Debug)]
-pub struct Launcher {
+pub struct Launcher(Arc<Clients>);
+
+#[derive(Debug)]
+struct Clients {
     commands: CmdClient<Channel>,
     info: CmdInfoClient<Channel>,
 }
@@ -69,18 +73,18 @@ impl Launcher {
         let commands = CmdClient::new(channel)
             .max_decoding_message_size(MESSAGE_LIMIT)
             .max_encoding_message_size(MESSAGE_LIMIT);
-        Ok((Self { commands, info }, closed))
+        Ok((Self(Arc::new(Clients { commands, info })), closed))
     }
 
     /// Whether it is there at all. QEMU is not asked.
     pub async fn is_there(&self) -> bool {
-        let mut info = self.info.clone();
+        let mut info = self.0.info.clone();
         matches!(timeout(SHORT, info.info(CmdInfoRequest {})).await, Ok(Ok(_)))
     }
 
     /// Its domain, if it has one.
     pub async fn domain(&self) -> Result<Option<DomainReport>, CommandError> {
-        let mut commands = self.commands.clone();
+        let mut commands = self.0.commands.clone();
         let answer = within(SHORT, commands.get_domain(EmptyRequest {})).await?;
         done(answer.response)?;
         if answer.domain.is_empty() { Ok(None) } else { Ok(Some(serde_json::from_str(&answer.domain)?)) }
@@ -92,31 +96,31 @@ impl Launcher {
         vmi: &VirtualMachineInstance,
         options: VirtualMachineOptions,
     ) -> Result<(), CommandError> {
-        let mut commands = self.commands.clone();
+        let mut commands = self.0.commands.clone();
         done(Some(within(LONG, commands.sync_virtual_machine(request(vmi, Some(options))?)).await?))
     }
 
     /// Asks the guest to shut down.
     pub async fn shut_down(&self, vmi: &VirtualMachineInstance) -> Result<(), CommandError> {
-        let mut commands = self.commands.clone();
+        let mut commands = self.0.commands.clone();
         done(Some(within(LONG, commands.shutdown_virtual_machine(request(vmi, None)?)).await?))
     }
 
     /// Ends the machine now.
     pub async fn kill(&self, vmi: &VirtualMachineInstance) -> Result<(), CommandError> {
-        let mut commands = self.commands.clone();
+        let mut commands = self.0.commands.clone();
         done(Some(within(LONG, commands.kill_virtual_machine(request(vmi, None)?)).await?))
     }
 
     /// Ends the machine if it still runs, and forgets it.
     pub async fn delete(&self, vmi: &VirtualMachineInstance) -> Result<(), CommandError> {
-        let mut commands = self.commands.clone();
+        let mut commands = self.0.commands.clone();
         done(Some(within(LONG, commands.delete_virtual_machine(request(vmi, None)?)).await?))
     }
 
     /// Lets the guest run again.
     pub async fn unpause(&self, vmi: &VirtualMachineInstance) -> Result<(), CommandError> {
-        let mut commands = self.commands.clone();
+        let mut commands = self.0.commands.clone();
         done(Some(within(LONG, commands.unpause_virtual_machine(request(vmi, None)?)).await?))
     }
 
@@ -124,13 +128,13 @@ impl Launcher {
     pub async fn dump_memory(&self, vmi: &VirtualMachineInstance, path: &str) -> Result<(), CommandError> {
         let vmi = request(vmi, None)?.vmi;
         let wish = cmd::MemoryDumpRequest { vmi, dump_path: path.to_owned() };
-        let mut commands = self.commands.clone();
+        let mut commands = self.0.commands.clone();
         done(Some(within(LONG, commands.virtual_machine_memory_dump(wish)).await?))
     }
 
     /// All other commands.
     pub fn commands(&self) -> CmdClient<Channel> {
-        self.commands.clone()
+        self.0.commands.clone()
     }
 }
 

@@ -117,7 +117,7 @@ async fn reach(
             Ok((launcher, closed)) => match learn(shared, owner, &launcher).await {
                 Ok(()) => return Ok((launcher, closed)),
                 Err(error) => {
-                    tracing::debug!(vmi = %owner.key, %error, "a launcher does not tell its domain")
+                    tracing::debug!(vmi = %owner.key, %error, "a launcher does not tell its domain");
                 }
             },
             // Nobody listens at a socket whose process has ended.

@@ -1,6 +1,5 @@
 //! The answer to prometheus: what the handler counts, and what its launchers measure just then.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
@@ -12,9 +11,11 @@ use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_component::Metrics;
 
 use super::{Families, Scraper, collect, text};
+use crate::launchers::folders::Opened;
 
-/// Says which instances there are and where their launchers listen.
-pub type Launchers = Arc<dyn Fn() -> Vec<(Arc<VirtualMachineInstance>, PathBuf)> + Send + Sync>;
+/// Says which instances there are and where their launchers listen. Sockets are open, since their paths are too long to
+/// be called by them.
+pub type Launchers = Arc<dyn Fn() -> Vec<(Arc<VirtualMachineInstance>, Opened)> + Send + Sync>;
 
 /// `/metrics` of the handler. `node` is what was found out once about the node itself.
 pub fn route(metrics: Metrics, scraper: Scraper, launchers: Launchers, node: Families) -> Router {
@@ -30,7 +31,9 @@ async fn answer(metrics: &Metrics, scraper: &Scraper, launchers: &Launchers, nod
     let Some(turn) = scraper.turn() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many ask for metrics at once\n").into_response();
     };
-    let measured = turn.scrape(launchers()).await;
+    let here = launchers();
+    let sockets = here.iter().map(|(vmi, socket)| (vmi.clone(), socket.path())).collect();
+    let measured = turn.scrape(sockets).await;
     match text([collect(&measured), node]) {
         Ok(of_instances) => (
             [(CONTENT_TYPE, kubevirt_component::metrics::CONTENT_TYPE)],

@@ -6,23 +6,18 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use axum::Router;
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use kubevirt_component::tls::{Policy, Tls};
-use kubevirt_component::{Common, Health, Metrics, Role, metrics, serve};
+use kubevirt_component::{Common, Health, Metrics, Role, serve};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::labels::facts::Facts;
-use crate::metrics::{Scraper, collect, of_node, text};
+use crate::metrics::{Scraper, of_node, route};
 use crate::vmi::Instances;
 
 /// Where we listen if nobody says otherwise.
 const PORT: u16 = 8185;
-
-/// The mark at the end of metrics, after which nothing is read.
-const END: &str = "# EOF\n";
 
 /// What is needed to answer.
 #[derive(Clone)]
@@ -55,30 +50,13 @@ impl Server {
 
     fn routes(self) -> Router {
         let (well, ready) = (self.health.clone(), self.health.clone());
-        let scraper = Scraper::new(self.requests);
+        let node = Facts::read(&self.facts).map(|facts| of_node(&facts, &self.instances.node));
+        let instances = self.instances;
+        let launchers = Arc::new(move || instances.sockets());
         Router::new()
             .route("/healthz", get(async move || well.well()))
             .route("/readyz", get(async move || is_ready(&ready)))
-            .route("/metrics", get(async move || self.measure(&scraper).await))
-    }
-
-    async fn measure(&self, scraper: &Scraper) -> Response {
-        let Some(turn) = scraper.turn() else {
-            return (StatusCode::SERVICE_UNAVAILABLE, "too many ask at once").into_response();
-        };
-        let here = self.instances.sockets();
-        let sockets = here.iter().map(|(vmi, socket)| (vmi.clone(), socket.path())).collect();
-        let measured = turn.scrape(sockets).await;
-        let node = Facts::read(&self.facts).map(|facts| of_node(&facts, &self.instances.node)).ok();
-        match text(std::iter::once(collect(&measured)).chain(node)) {
-            Ok(of_machines) => {
-                let own = self.metrics.text();
-                let own = own.strip_suffix(END).unwrap_or(&own);
-                let body = format!("{own}{of_machines}{END}");
-                ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], body).into_response()
-            }
-            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
-        }
+            .merge(route(self.metrics, Scraper::new(self.requests), launchers, node.unwrap_or_default()))
     }
 }
 

@@ -116,7 +116,7 @@ impl Instances {
         let mut say: Vec<Say> = notes.collect();
         self.memory.change(uid, |memory| {
             memory.on_node.plugged(&prepared.hotplug);
-            memory.on_node.network.clone_from(&prepared.network);
+            memory.on_node.network = Some(prepared.network.clone());
             memory.on_node.selinux = Some(prepared.selinux_context.clone());
         });
         let options = options(vmi, &config, &self.topology, &prepared.network);
@@ -151,7 +151,8 @@ impl Instances {
         if !memory.checksums_asked {
             self.fingerprint_disks(uid, vmi, &self.place(uid)?, &config);
         }
-        let same = options(vmi, &config, &self.topology, &memory.on_node.network);
+        let wired = memory.on_node.network.as_deref().unwrap_or_default();
+        let same = options(vmi, &config, &self.topology, wired);
         if is_settled(vmi) && memory.synced == Some(fingerprint(vmi, &same)) {
             return Ok(Vec::new());
         }
@@ -159,7 +160,7 @@ impl Instances {
         let running = prepare::while_running(vmi, &place, &config).await?;
         self.memory.change(uid, |memory| {
             memory.on_node.plugged(&running.hotplug);
-            memory.on_node.network.clone_from(&running.network);
+            memory.on_node.network = Some(running.network.clone());
         });
         let problems = running.problems.iter();
         let say = problems.map(|problem| Say::warning(events::vmi::HOTPLUG_FAILED, problem)).collect();
@@ -214,7 +215,7 @@ impl Instances {
         match launcher.shut_down(&vmi).await {
             // A guest that cannot be asked is ended when its time is over.
             Err(CommandError::Refused(why)) => {
-                tracing::info!(%why, uid, "the guest cannot be asked to shut down")
+                tracing::info!(%why, uid, "the guest cannot be asked to shut down");
             }
             done => done?,
         }

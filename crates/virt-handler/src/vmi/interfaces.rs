@@ -14,14 +14,17 @@ use kubevirt_network::Wiring;
 /// So many interfaces that only the guest knows are listed; container hosts have thousands.
 const GUEST_ONLY: usize = 10;
 
-/// The interfaces, the one of the pod network first.
+/// The interfaces, the one of the pod network first. As long as it is not known how they are wired up, what was told of
+/// them stays.
 pub fn interfaces(
     vmi: &VirtualMachineInstance,
     report: &DomainReport,
-    wirings: &[Wiring],
+    wirings: Option<&[Wiring]>,
 ) -> Option<Vec<InterfaceStatus>> {
     let before = vmi.status.as_ref().and_then(|status| status.interfaces.as_deref()).unwrap_or_default();
-    let Some(domain) = &report.spec else { return Some(before.to_vec()).filter(|all| !all.is_empty()) };
+    let (Some(domain), Some(wirings)) = (&report.spec, wirings) else {
+        return vmi.status.as_ref().and_then(|status| status.interfaces.clone());
+    };
     let mut all: Vec<InterfaceStatus> = of_domain(vmi, domain);
     for status in &mut all {
         of_pod(status, wirings);

@@ -58,7 +58,7 @@ fn told(name: &str, mac: &str, ips: &[&str]) -> Told {
 fn the_pod_network_comes_first_with_the_pods_addresses() {
     let vmi = instance(json!([]));
     let report = report(&vmi, Vec::new());
-    let all = interfaces(&vmi, &report, &[wiring("default", &["10.244.0.148"])]).unwrap();
+    let all = interfaces(&vmi, &report, Some(&[wiring("default", &["10.244.0.148"])])).unwrap();
     let expected = InterfaceStatus {
         name: Some("default".into()),
         mac: Some(MAC.into()),
@@ -83,7 +83,7 @@ fn the_guest_adds_what_only_it_knows() {
         told("eth1", "02:00:00:00:00:02", &["192.168.0.9", "fe80::2"]),
     ];
     let report = report(&vmi, guest);
-    let all = interfaces(&vmi, &report, &[wiring("default", &["10.244.0.148"])]).unwrap();
+    let all = interfaces(&vmi, &report, Some(&[wiring("default", &["10.244.0.148"])])).unwrap();
     let addresses = |index: usize| all[index].ip_addresses.clone().unwrap_or_default();
     // The pod's address leads to the guest; the guest's own does not, nor does that of the link.
     assert_eq!(addresses(0), ["10.244.0.148"]);
@@ -98,7 +98,7 @@ fn the_guest_adds_what_only_it_knows() {
 fn a_guest_without_addresses_cannot_be_reached() {
     let vmi = instance(json!([]));
     let report = report(&vmi, vec![told("eth0", MAC, &[])]);
-    let all = interfaces(&vmi, &report, &[wiring("default", &["10.244.0.148"])]).unwrap();
+    let all = interfaces(&vmi, &report, Some(&[wiring("default", &["10.244.0.148"])])).unwrap();
     assert_eq!((all[0].ip_address.as_deref(), all[0].ip_addresses.as_deref()), (None, None));
 }
 
@@ -106,7 +106,7 @@ fn a_guest_without_addresses_cannot_be_reached() {
 fn only_some_of_the_guests_own_are_listed() {
     let vmi = instance(json!([]));
     let guest = (0..30).map(|n| told(&format!("veth{n}"), &format!("06:00:00:00:00:{n:02}"), &[])).collect();
-    assert_eq!(interfaces(&vmi, &report(&vmi, guest), &[]).unwrap().len(), 12);
+    assert_eq!(interfaces(&vmi, &report(&vmi, guest), Some(&[])).unwrap().len(), 12);
 }
 
 #[test]
@@ -116,20 +116,28 @@ fn what_the_controller_knows_of_the_pod_stays() {
         {"name": "default", "podInterfaceName": "eth7"},
     ]);
     let vmi = instance(before);
-    let all = interfaces(&vmi, &report(&vmi, Vec::new()), &[wiring("default", &[])]).unwrap();
+    let all = interfaces(&vmi, &report(&vmi, Vec::new()), Some(&[wiring("default", &[])])).unwrap();
     assert_eq!(all[0].pod_interface_name.as_deref(), Some("eth7"));
     assert_eq!(all[1].pod_interface_name.as_deref(), Some("pod6446d58d6df"));
     assert_eq!(all[1].info_source.as_deref(), Some("domain, multus-status"));
     // Again, and nothing changes.
     let mut again = vmi.clone();
     again.status.as_mut().unwrap().interfaces = Some(all.clone());
-    assert_eq!(interfaces(&again, &report(&vmi, Vec::new()), &[wiring("default", &[])]).unwrap(), all);
+    assert_eq!(interfaces(&again, &report(&vmi, Vec::new()), Some(&[wiring("default", &[])])).unwrap(), all);
 }
 
 #[test]
 fn an_instance_without_interfaces_has_none() {
     let vmi = vmi(json!({}), json!({}));
     let report = machine(domain(State::Running, Reason::Unknown), &vmi);
-    let none = interfaces(&vmi, &report, &[]);
+    let none = interfaces(&vmi, &report, Some(&[]));
     assert!(none.is_none_or(|all| all.is_empty()));
+}
+
+#[test]
+fn a_handler_that_does_not_know_yet_takes_nothing_back() {
+    let before = json!([{"name": "default", "ipAddress": "10.244.0.148", "ipAddresses": ["10.244.0.148"]}]);
+    let vmi = instance(before);
+    let told = interfaces(&vmi, &report(&vmi, Vec::new()), None);
+    assert_eq!(told, vmi.status.unwrap().interfaces);
 }

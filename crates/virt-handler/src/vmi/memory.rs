@@ -17,8 +17,8 @@ const LAST_RESUME: Duration = Duration::from_secs(180);
 /// What was made ready on the node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OnNode {
-    /// How each network is wired up.
-    pub network: Vec<Wiring>,
+    /// How each network is wired up; none as long as nobody looked.
+    pub network: Option<Vec<Wiring>>,
     /// Plugged volumes that the pod has.
     pub mounted: BTreeSet<String>,
     /// Fingerprints of container disks, by volume.

@@ -77,7 +77,7 @@ fn enter(status: &mut VirtualMachineInstanceStatus, phase: VmiPhase, now: Timest
 
 fn of_domain(told: &mut VirtualMachineInstance, report: &DomainReport, facts: &Facts<'_>, now: Timestamp) {
     let on_node = facts.on_node;
-    let interfaces = interfaces::interfaces(told, report, &on_node.network);
+    let interfaces = interfaces::interfaces(told, report, on_node.network.as_deref());
     let volumes = volumes::volumes(told, Some(report), on_node, now);
     let verdict = migratable::verdict(told, facts.config, facts.host_model);
     let mut status = told.status.take().unwrap_or_default();

@@ -89,7 +89,7 @@ fn follow_identity(
     }
 }
 
-fn by_name<'a, T>(list: &'a Option<Vec<T>>, name: fn(&T) -> &str) -> BTreeMap<&'a str, &'a T> {
+fn by_name<T>(list: &Option<Vec<T>>, name: fn(&T) -> &str) -> BTreeMap<&str, &T> {
     list.iter().flatten().map(|item| (name(item), item)).collect()
 }
 

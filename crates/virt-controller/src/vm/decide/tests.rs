@@ -11,7 +11,7 @@ use serde_json::json;
 
 use self::cluster::Cluster;
 use super::*;
-use crate::vm::testing::machine;
+use crate::vm::testing::{machine, read};
 
 /// Something that happens.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ fn phase(cluster: &Cluster) -> Option<VmiPhase> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_machine_comes_to_rest_as_its_strategy_says(
@@ -117,7 +117,7 @@ proptest! {
         }
         cluster.settle();
         let strategy = view::run_strategy(cluster.vm.as_ref().unwrap()).unwrap();
-        match strategy {
+        match &strategy {
             RunStrategy::Always => prop_assert_eq!(phase(&cluster), Some(VmiPhase::Running)),
             RunStrategy::Halted => prop_assert_eq!(phase(&cluster), None),
             RunStrategy::RerunOnFailure => {
@@ -132,7 +132,8 @@ proptest! {
             Some(_) => word(&cluster),
         };
         prop_assert_eq!(word(&cluster), expected);
-        prop_assert!(cluster.requests().is_empty(), "{:?}", cluster.requests());
+        // A machine that runs once takes no requests; one that was there when it became one stays.
+        prop_assert!(strategy == RunStrategy::Once || cluster.requests().is_empty(), "{:?}", cluster.requests());
         // At rest, another look writes nothing, however often and whenever.
         cluster.now += 1000;
         prop_assert_eq!(cluster.round(), false);
@@ -242,12 +243,8 @@ fn an_instance_is_adopted_and_a_foreign_one_is_in_the_way() {
         view::controller(&cluster.vmi.as_ref().unwrap().metadata).map(|owner| owner.uid.clone())
     };
     assert_eq!(owner(&cluster).as_deref(), Some("vm-uid"));
-    let foreign = kubevirt_api::vmi::VirtualMachineInstance::default();
-    cluster.vmi.as_mut().unwrap().metadata.owner_references = serde_json::from_value(
-        json!([{ "apiVersion": "v1", "kind": "K", "name": "n", "uid": "x", "controller": true }]),
-    )
-    .unwrap();
-    drop(foreign);
+    let foreign = json!([{ "apiVersion": "v1", "kind": "K", "name": "n", "uid": "x", "controller": true }]);
+    cluster.vmi.as_mut().unwrap().metadata.owner_references = read(foreign);
     cluster.round();
     assert_eq!(owner(&cluster).as_deref(), Some("x"));
     let status = json!(cluster.vm.as_ref().unwrap().status);

@@ -205,7 +205,7 @@ mod tests {
                 "domain": { "devices": {} }, "volumes": [volume] } } } })
         };
         let disk = json!({ "name": "disk" });
-        let cases: Vec<(&str, Value, Option<Value>, Vec<(&str, Value)>)> = vec![
+        let cases = [
             ("Stopped", strategy("Halted"), None, vec![]),
             ("Stopped", strategy("Manual"), in_phase("Succeeded"), vec![]),
             ("Starting", strategy("Always"), None, vec![]),

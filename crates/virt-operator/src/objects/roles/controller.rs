@@ -55,7 +55,7 @@ fn clusters() -> Vec<Rule> {
         Rule::new("", &["pods/finalizers"], &["update"]),
         Rule::new("", &["persistentvolumeclaims"], OWN),
         Rule::new("", &["nodes"], &["get", "list", "watch", "patch"]),
-        Rule::new("", &["namespaces"], READ),
+        Rule::new("", &["namespaces", "resourcequotas"], READ),
         Rule::new("", &["events"], &["create", "patch"]),
         Rule::new("apps", &["controllerrevisions"], OWN),
         Rule::new("storage.k8s.io", &["storageclasses"], READ),

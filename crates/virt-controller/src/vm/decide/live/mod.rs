@@ -16,6 +16,7 @@ use kubevirt_admission::Gate;
 use kubevirt_admission::instancetype::expand;
 use kubevirt_api::names;
 use kubevirt_api::vm::RunStrategy;
+use kubevirt_api::vmi::VirtualMachineInstance;
 
 use super::instancetypes::sentence;
 use crate::vm::observe::Observed;
@@ -34,12 +35,13 @@ pub enum Verdict {
 
 /// Brings all changes over. The first that has to wait is the failure; those after it wait along.
 pub fn decide(seen: &Observed, plan: &mut Plan, restart: bool, now: Timestamp) -> Result<(), Failure> {
-    let deleting = plan.instance.as_ref().is_some_and(|vmi| view::is_deleting(&vmi.metadata));
-    if !deleting {
+    let leaving = |vmi: &VirtualMachineInstance| view::is_deleting(&vmi.metadata) || view::is_final(vmi);
+    let leaving = plan.instance.as_ref().is_some_and(leaving);
+    if !leaving {
         interfaces::sync(&mut plan.machine, plan.instance.as_mut());
     }
     firmware::keep_uuid(&mut plan.machine);
-    volume_requests::apply(&mut plan.machine, plan.instance.as_mut().filter(|_| !deleting));
+    volume_requests::apply(&mut plan.machine, plan.instance.as_mut().filter(|_| !leaving));
     let declared = seen.config.enabled(Gate::DeclarativeHotplugVolumes);
     if let (Some(vmi), true, false) =
         (&mut plan.instance, declared, seen.config.enabled(Gate::HotplugVolumes))
@@ -49,7 +51,7 @@ pub fn decide(seen: &Observed, plan: &mut Plan, restart: bool, now: Timestamp) -
     memory_dump::apply(seen, plan)?;
     marks::follow(seen, plan);
     let restart = restart || conditions::holds(plan.status(), names::conditions::vm::RESTART_REQUIRED);
-    if deleting || restart || !seen.config.live_update() {
+    if leaving || restart || !seen.config.live_update() {
         return Ok(());
     }
     resize(seen, plan, now)?;

@@ -210,12 +210,11 @@ impl Cluster {
     }
 
     fn write_all(&mut self, seen: &Observed, plan: &mut Plan, left: &mut usize) -> Result<(), Over> {
-        self.write_machine(seen, plan, left)?;
+        let version = self.write_machine(seen, plan, left)?;
         let vm = self.vm.as_ref().ok_or(Over)?;
         if view::is_deleting(&vm.metadata) && !view::has_finalizer(&vm.metadata, finalizers::VM_CONTROLLER) {
             return Ok(());
         }
-        let version = vm.metadata.resource_version.clone();
         for step in plan.steps.clone() {
             self.take(seen, plan, step, left)?;
         }
@@ -228,10 +227,16 @@ impl Cluster {
         Ok(())
     }
 
-    fn write_machine(&mut self, seen: &Observed, plan: &Plan, left: &mut usize) -> Result<(), Over> {
+    /// The version of the machine that the status is written over.
+    fn write_machine(
+        &mut self,
+        seen: &Observed,
+        plan: &Plan,
+        left: &mut usize,
+    ) -> Result<Option<String>, Over> {
         let wanted = VirtualMachine { status: seen.vm.status.clone(), ..plan.machine.clone() };
         if wanted == *seen.vm {
-            return Ok(());
+            return Ok(seen.vm.metadata.resource_version.clone());
         }
         let current = self.vm.as_ref().ok_or(Over)?;
         if current.metadata.resource_version != seen.vm.metadata.resource_version {
@@ -239,8 +244,12 @@ impl Cluster {
         }
         spend(left)?;
         self.machine_writes += 1;
-        self.change(|vm| (vm.metadata, vm.spec) = (wanted.metadata, wanted.spec));
-        Ok(())
+        let (finalizers, annotations) = (wanted.metadata.finalizers, wanted.metadata.annotations);
+        self.change(|vm| {
+            vm.spec = wanted.spec;
+            (vm.metadata.finalizers, vm.metadata.annotations) = (finalizers, annotations);
+        });
+        Ok(self.vm.as_ref().and_then(|vm| vm.metadata.resource_version.clone()))
     }
 
     fn take(&mut self, seen: &Observed, plan: &mut Plan, step: Step, left: &mut usize) -> Result<(), Over> {
@@ -284,19 +293,11 @@ impl Cluster {
         left: &mut usize,
     ) -> Result<(), Over> {
         let wanted = Some(status::after(seen, plan, at(self.now)));
-        let current = self.vm.as_ref().ok_or(Over)?;
-        let base =
-            if version == seen.vm.metadata.resource_version { &seen.vm.status } else { &current.status };
-        if wanted == *base {
+        // The write of the machine itself left the status as it was seen.
+        if wanted == seen.vm.status {
             return Ok(());
         }
-        if current.metadata.resource_version != version {
-            return Err(Over);
-        }
-        // What was seen is what is written over, unless the machine itself was just written.
-        let stale = current.metadata.resource_version != seen.vm.metadata.resource_version
-            && self.machine_writes == 0;
-        if stale {
+        if self.vm.as_ref().ok_or(Over)?.metadata.resource_version != version {
             return Err(Over);
         }
         spend(left)?;

@@ -1,0 +1,138 @@
+//! A running guest: waiting for it, and talking to it by ssh over the pod network.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use kubevirt_api::vm::VirtualMachine;
+use kubevirt_api::vmi::VirtualMachineInstance;
+use kubevirt_api::vmi::status::VmiPhase;
+use test_kit::Test;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::key::key;
+
+/// A guest boots in seconds, unless the machine is busy with everything else.
+pub const PATIENCE: Duration = Duration::from_secs(240);
+
+/// Software emulation takes a whole core: no more than these boot at a time.
+static BOOTS: Semaphore = Semaphore::const_new(2);
+
+/// Leave to boot a guest, until it is dropped.
+pub async fn may_boot() -> Result<SemaphorePermit<'static>> {
+    Ok(BOOTS.acquire().await?)
+}
+
+/// Machines of the test.
+pub fn machines(test: &Test) -> Api<VirtualMachine> {
+    test.api()
+}
+
+/// Instances of the test.
+pub fn instances(test: &Test) -> Api<VirtualMachineInstance> {
+    test.api()
+}
+
+/// The phase of an instance.
+pub fn phase(vmi: &VirtualMachineInstance) -> Option<VmiPhase> {
+    vmi.status.as_ref()?.phase.clone()
+}
+
+/// Waits until the instance is in the phase.
+pub async fn wait_for_phase(test: &Test, name: &str, wanted: VmiPhase) -> Result<VirtualMachineInstance> {
+    let what = format!("is {wanted}");
+    test.wait_within(PATIENCE, &instances(test), name, &what, |vmi| phase(vmi).as_ref() == Some(&wanted))
+        .await
+}
+
+/// Waits until another instance of the name runs than the one of this UID.
+pub async fn wait_for_successor(test: &Test, name: &str, uid: &str) -> Result<VirtualMachineInstance> {
+    test.wait_within(PATIENCE, &instances(test), name, "runs anew", |vmi| {
+        vmi.uid().as_deref() != Some(uid) && phase(vmi) == Some(VmiPhase::Running)
+    })
+    .await
+}
+
+/// The launcher pod that runs the instance now.
+pub async fn launcher(test: &Test, vmi: &VirtualMachineInstance) -> Result<Pod> {
+    let uid = vmi.uid().context("an instance without UID")?;
+    let labels = format!("kubevirt.io/created-by={uid}");
+    let pods = test.api::<Pod>().list(&ListParams::default().labels(&labels)).await?;
+    pods.items.into_iter().next().with_context(|| format!("no pod for {}", vmi.name_any()))
+}
+
+/// Waits until the guest shows its login prompt in the pod's log.
+pub async fn wait_for_login(test: &Test, vmi: &VirtualMachineInstance) -> Result<()> {
+    let pod = launcher(test, vmi).await?.name_any();
+    let begin = Instant::now();
+    loop {
+        let log = test.kubectl(&["logs", &pod, "--all-containers"]).unwrap_or_default();
+        if log.contains("login:") {
+            return Ok(());
+        }
+        if begin.elapsed() > PATIENCE {
+            let last: Vec<&str> = log.lines().rev().take(30).collect();
+            bail!("no login prompt of {pod}; its log ends, last line first:\n{}", last.join("\n"));
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+/// A guest that can be talked to.
+pub struct Guest<'a> {
+    test: &'a Test,
+    address: String,
+    /// The node that ssh starts from.
+    from: String,
+}
+
+impl<'a> Guest<'a> {
+    /// The guest behind an address, seen from a node.
+    pub fn at(test: &'a Test, address: &str, from: &str) -> Self {
+        Self { test, address: address.to_owned(), from: from.to_owned() }
+    }
+
+    /// Waits until the instance runs and its guest lets in by ssh, over the pod network from another node.
+    pub async fn wait(test: &'a Test, name: &str) -> Result<Self> {
+        let vmi = wait_for_phase(test, name, VmiPhase::Running).await?;
+        let pod = launcher(test, &vmi).await?;
+        let status = pod.status.context("a pod without status")?;
+        let node = pod.spec.and_then(|spec| spec.node_name).context("a pod without node")?;
+        let from = if node == "node01" { "node02" } else { "node01" };
+        let guest = Self::at(test, &status.pod_ip.context("a pod without address")?, from);
+        guest.wait_for_ssh().await?;
+        Ok(guest)
+    }
+
+    /// Waits until ssh lets in.
+    pub async fn wait_for_ssh(&self) -> Result<()> {
+        let begin = Instant::now();
+        while let Err(error) = self.run("true") {
+            ensure!(begin.elapsed() < PATIENCE, "no ssh to {}: {error:#}", self.address);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        Ok(())
+    }
+
+    /// Runs a command in the guest, and returns what it prints.
+    pub fn run(&self, command: &str) -> Result<String> {
+        let enter = self.test.cluster().enter_node(&self.from)?;
+        let mut ssh = Command::new(&enter[0]);
+        ssh.args(&enter[1..]).args(["timeout", "60", "ssh", "-q", "-i"]).arg(&key()?.private);
+        ssh.args(["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]);
+        ssh.args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=5"]);
+        let output = ssh.arg(format!("root@{}", self.address)).arg(command).output()?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{command}: {} {said}{complaint}", output.status);
+        Ok(said)
+    }
+
+    /// Starts a command that takes the connection with it.
+    pub fn start(&self, command: &str) {
+        let _ = self.run(&format!("({command}) >/dev/null 2>&1 &"));
+    }
+}

@@ -1,0 +1,11 @@
+//! Virtual machines on a cluster with our system: from a manifest to a guest, and what becomes of both.
+
+mod ends;
+mod guest;
+mod key;
+mod leftovers;
+mod manifest;
+mod network;
+mod run_strategies;
+mod seed;
+mod sets;
