@@ -26,6 +26,7 @@ pub mod needs;
 pub mod pci;
 pub mod pinning;
 pub mod qemu;
+pub mod sizes;
 pub mod swtpm;
 
 pub use change::changes;

@@ -143,6 +143,7 @@ fn disk(running: &Disk, wanted: &Disk) -> Disk {
         discard: running.discard,
         hotplugged: running.hotplugged,
         size: running.size,
+        room: running.room,
         ..wanted.clone()
     }
 }

@@ -1,6 +1,7 @@
 //! virt-launcher as its pod runs it, with a real QEMU and a real guest.
 
 mod boot;
+mod claims;
 mod faults;
 mod guest;
 mod handler;

@@ -47,8 +47,8 @@ pub(crate) struct Settings {
     pub(crate) no_handler: bool,
     /// The guest with all drivers.
     pub(crate) all_drivers: bool,
-    /// Runs in the pod's mount namespace before the launcher.
-    pub(crate) set_up: &'static str,
+    /// Runs in the pod's mount namespace before the launcher, in the pod's folder.
+    pub(crate) set_up: String,
     /// A memory cgroup to run in.
     pub(crate) cgroup: Option<PathBuf>,
 }

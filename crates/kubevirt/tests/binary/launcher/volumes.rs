@@ -11,7 +11,7 @@ const SERVICE_ACCOUNT: &str = "mount -t tmpfs none /run
 
 #[tokio::test]
 async fn every_bus_and_every_source_is_seen_in_the_guest() {
-    let settings = Settings { all_drivers: true, set_up: SERVICE_ACCOUNT, ..Settings::default() };
+    let settings = Settings { all_drivers: true, set_up: SERVICE_ACCOUNT.into(), ..Settings::default() };
     let pod = Pod::with(settings).await;
     pod.container_disk(0);
     let private = pod.private();
