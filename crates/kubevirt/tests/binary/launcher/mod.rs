@@ -2,9 +2,11 @@
 
 mod boot;
 mod claims;
+mod companions;
 mod faults;
 mod guest;
 mod handler;
+mod metrics;
 mod network;
 mod pod;
 mod power;

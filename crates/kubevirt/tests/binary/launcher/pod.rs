@@ -154,6 +154,11 @@ impl Pod {
     pub(crate) fn write(&self, path: &Path, content: &[u8]) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
+        self.own(path);
+    }
+
+    /// Gives what is there, and the folders that it is in, to the launcher's user.
+    pub(crate) fn own(&self, path: &Path) {
         for own in path.ancestors().take_while(|own| own.starts_with(&self.folder) && **own != self.folder) {
             chown(own, Some(USER), Some(USER)).unwrap();
         }
