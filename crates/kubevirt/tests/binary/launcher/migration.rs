@@ -1,18 +1,17 @@
-//! Moving machines between two launchers.
+//! Moving machines between two pods.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use kubevirt_launcher_rpc::DomainReport;
 use kubevirt_launcher_rpc::migration::MigrationOptions;
 use kubevirt_launcher_rpc::report::{MigrationReport, Reason, State};
+use rustix::process::Signal;
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::SemaphorePermit;
 
-use crate::handler::PATIENCE;
-use crate::node::{Folder, Pod, accepted, guest, idle, idle_on_shared_disk, moving, refused, request};
-
-/// One pair of machines at a time, not to crowd the host.
-static ONE: Mutex<()> = Mutex::const_new(());
+use super::handler::PATIENCE;
+use super::pod::{GUESTS, Pod, Settings, send_signal, vmi};
 
 /// Slow enough that there is time to do something to it.
 fn slow() -> MigrationOptions {
@@ -27,36 +26,110 @@ fn migration(report: &DomainReport) -> MigrationReport {
     report.status.migration.clone().unwrap_or_default()
 }
 
+/// The machine, as it is told of once it is to be moved.
+fn moving(vmi: &Value, migration: &str) -> Value {
+    let mut vmi = vmi.clone();
+    vmi["status"] = json!({
+        "migrationMethod": "BlockMigration",
+        "migrationTransport": "Unix",
+        "migrationState": { "migrationUid": migration, "targetPod": "pod-b" },
+    });
+    vmi
+}
+
+/// A machine without anything to boot, which idles in its firmware.
+fn idle() -> Value {
+    vmi(json!({"spec": {
+        "domain": { "memory": { "guest": "64Mi" }, "devices": { "disks": [] } }, "volumes": [],
+    }}))
+}
+
+/// The same with a disk that is not copied.
+fn idle_on_shared_disk() -> Value {
+    let mut vmi = idle();
+    let source = json!({ "path": "/somewhere/disk.img", "type": "Disk", "shared": true });
+    vmi["spec"]["domain"]["devices"]["disks"] = json!([{ "name": "shared", "disk": { "bus": "virtio" } }]);
+    vmi["spec"]["volumes"] = json!([{ "name": "shared", "hostDisk": source }]);
+    vmi
+}
+
+/// A machine with the small guest, a scratch disk and a layer over a claim.
+fn guest() -> Value {
+    let disk = |name: &str| json!({ "name": name, "disk": { "bus": "virtio" } });
+    vmi(json!({"spec": {
+        "domain": {
+            "memory": { "guest": "256Mi" },
+            "firmware": { "kernelBoot": {
+                "kernelArgs": format!("{} guest.data=/dev/vda", test_guest::COMMAND_LINE),
+                "container": { "image": "guest", "kernelPath": "/vmlinuz", "initrdPath": "/initrd" },
+            } },
+            "devices": { "disks": [disk("scratch"), disk("layered")] },
+        },
+        "volumes": [
+            { "name": "scratch", "emptyDisk": { "capacity": "64Mi" } },
+            { "name": "layered", "ephemeral": { "persistentVolumeClaim": { "claimName": "claim" } } },
+        ],
+    }}))
+}
+
+/// A file that pods share, until it is dropped.
+struct Shared(PathBuf);
+
+impl Shared {
+    fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("kubevirt-shared-{}", std::process::id()));
+        std::fs::write(&path, vec![0; 1 << 20]).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A pod whose guest has its place already. Its node lets guests fetch memory while they run.
+async fn pod() -> Pod {
+    // Only a kernel that is told so lets everybody handle faults of memory; the capability is the other way.
+    let capabilities = vec!["+sys_ptrace"];
+    Pod::with(Settings { has_place: true, capabilities, ..Settings::default() }).await
+}
+
 struct Pair {
     source: Pod,
     target: Pod,
-    folder: Folder,
-    _one: MutexGuard<'static, ()>,
+    _places: SemaphorePermit<'static>,
 }
 
 impl Pair {
     /// A machine that runs, and a second pod that it can reach.
     async fn new(vmi: &Value, put: impl Fn(&Pod)) -> Self {
-        let one = ONE.lock().await;
-        let folder = Folder::new();
-        let mut source = Pod::start(&folder, "a").await;
-        let target = Pod::start(&folder, "b").await;
+        let places = GUESTS.acquire_many(2).await.unwrap();
+        let (source, target) = (pod().await, pod().await);
         put(&source);
         put(&target);
-        source.sync(vmi).await;
-        source.ear.hear("the machine runs", is(State::Running, Reason::Unknown)).await;
+        source.sync(vmi).await.unwrap();
+        source.wait_for_reason(State::Running, Reason::Unknown).await;
         source.connect_to(&target);
-        Self { source, target, folder, _one: one }
+        Self { source, target, _places: places }
     }
 
     async fn idle() -> Self {
         Self::new(&idle(), |_| {}).await
     }
 
+    /// Gives up a target that nothing has come to, and takes another.
+    async fn replace_target(&mut self) {
+        let mut spent = std::mem::replace(&mut self.target, pod().await);
+        assert_eq!(spent.exit_code().await, 1);
+        self.source.connect_to(&self.target);
+    }
+
     /// Begins to move it.
     async fn begin(&mut self, vmi: &Value, options: &MigrationOptions) {
         self.target.prepare(vmi).await;
-        self.source.migrate(vmi, options).await;
+        self.source.migrate(vmi, options).await.unwrap();
     }
 
     /// What the source tells of a migration that has ended.
@@ -65,16 +138,16 @@ impl Pair {
             let told = migration(report);
             told.uid == uid && told.end_timestamp.is_some()
         };
-        self.source.ear.hear("the migration ends", over).await
+        self.source.hear("the migration ends", over).await
     }
 
     /// Waits until the machine has moved, and answers with what the source tells of it.
     async fn moved(&mut self, uid: &str) -> MigrationReport {
         let report = self.ended(uid).await;
         assert!(!migration(&report).failed, "{:#?}", report.status);
-        self.source.ear.hear("the machine is gone", is(State::Shutoff, Reason::Migrated)).await;
+        self.source.hear("the machine is gone", is(State::Shutoff, Reason::Migrated)).await;
         let arrived = |report: &DomainReport| migration(report).end_timestamp.is_some();
-        let here = self.target.ear.hear("the machine has arrived", arrived).await;
+        let here = self.target.hear("the machine has arrived", arrived).await;
         assert_eq!(migration(&here).uid, uid);
         migration(&report)
     }
@@ -88,11 +161,19 @@ impl Pair {
     }
 
     async fn source_runs(&mut self) {
-        let alive = self.source.client.ping(kubevirt_launcher_rpc::cmd::EmptyRequest {}).await;
-        accepted(alive);
-        let last = self.source.ear.reports().pop().unwrap();
+        let last = self.source.domain().await.unwrap();
         assert_eq!((last.status.status, last.status.reason), (State::Running, Reason::Unknown));
     }
+}
+
+/// Waits for the guest's agent.
+async fn agent(pod: &Pod) {
+    pod.hear("the guest agent", |report| report.status.agent_connected).await;
+}
+
+/// Cancels the migration that is under way.
+async fn cancel(pod: &Pod) -> Result<(), String> {
+    pod.call(|mut it, vmi| async move { it.cancel_virtual_machine_migration(vmi).await }).await
 }
 
 /// Writes to memory, to the disk and to the console for as long as it lives.
@@ -117,17 +198,13 @@ echo started
 
 #[tokio::test]
 async fn a_writing_guest_moves_with_its_disk_and_loses_nothing() {
-    let vmi = guest(&[
-        ("scratch", json!({ "emptyDisk": { "capacity": "64Mi" } })),
-        ("layered", json!({ "ephemeral": { "persistentVolumeClaim": { "claimName": "claim" } } })),
-    ]);
+    let vmi = guest();
     let put = |pod: &Pod| {
-        pod.put_kernel();
-        pod.put_disk("scratch");
-        pod.put_layers("layered");
+        pod.kernel_boot();
+        pod.write(&pod.private().join("vmi-disks/layered/disk.img"), &vec![7; 8 << 20]);
     };
     let mut pair = Pair::new(&vmi, put).await;
-    pair.source.agent().await;
+    agent(&pair.source).await;
     assert_eq!(pair.source.shell("mount | grep -c /data").await, "1");
     pair.source.shell("dd if=/dev/urandom of=/dev/vdb bs=64k seek=10 count=20; sync").await;
     let layered = pair.source.shell("md5sum /dev/vdb").await;
@@ -140,11 +217,11 @@ async fn a_writing_guest_moves_with_its_disk_and_loses_nothing() {
     assert!(told.downtime_ms.is_some() && told.mode == "PreCopy" && !told.failed, "{told:?}");
     let progress = told.progress.unwrap();
     assert!(progress.total >= 256 << 20 && progress.transferred > 0, "{progress:?}");
-    pair.target.ear.hear("the machine runs there", is(State::Running, Reason::Unknown)).await;
+    pair.target.hear("the machine runs there", is(State::Running, Reason::Unknown)).await;
 
-    pair.target.agent().await;
+    agent(&pair.target).await;
     let written = tokio::time::timeout(PATIENCE, async {
-        while pair.target.console().matches("tick ").count() < 3 {
+        while pair.target.transcript().matches("tick ").count() < 3 {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     });
@@ -158,7 +235,7 @@ async fn a_writing_guest_moves_with_its_disk_and_loses_nothing() {
     assert_eq!(pair.target.shell("md5sum /dev/vdb").await, layered);
 
     // Each line of the console is either here or there, and none is missing.
-    let all = pair.source.console() + &pair.target.console();
+    let all = pair.source.transcript() + &pair.target.transcript();
     let ticks: Vec<u32> = all
         .lines()
         // The first one follows the login prompt.
@@ -167,52 +244,52 @@ async fn a_writing_guest_moves_with_its_disk_and_loses_nothing() {
         .collect();
     assert_eq!(ticks, (1..=ticks.len() as u32).collect::<Vec<_>>());
 
-    accepted(pair.target.client.finalize_virtual_machine_migration(request(&vmi)).await);
-    assert!(pair.source.succeeded().await);
-    accepted(pair.target.client.kill_virtual_machine(request(&vmi)).await);
-    assert!(pair.target.succeeded().await);
+    pair.target
+        .call(|mut it, vmi| async move { it.finalize_virtual_machine_migration(vmi).await })
+        .await
+        .unwrap();
+    assert_eq!(pair.source.exit_code().await, 0);
+    pair.target.kill().await;
 }
 
 #[tokio::test]
 async fn a_paused_guest_moves_paused() {
     let mut pair = Pair::idle().await;
     let vmi = moving(&idle(), "one");
-    accepted(pair.source.client.pause_virtual_machine(request(&vmi)).await);
+    pair.source.call(|mut it, vmi| async move { it.pause_virtual_machine(vmi).await }).await.unwrap();
     pair.begin(&vmi, &MigrationOptions::default()).await;
     pair.moved("one").await;
-    let last = pair.target.ear.reports().pop().unwrap();
+    let last = pair.target.domain().await.unwrap();
     assert_eq!((last.status.status, last.status.reason), (State::Paused, Reason::User));
-    accepted(pair.target.client.unpause_virtual_machine(request(&vmi)).await);
-    pair.target.ear.hear("the machine runs", is(State::Running, Reason::Unknown)).await;
-    accepted(pair.target.client.kill_virtual_machine(request(&vmi)).await);
-    assert!(pair.source.succeeded().await && pair.target.succeeded().await);
+    pair.target.call(|mut it, vmi| async move { it.unpause_virtual_machine(vmi).await }).await.unwrap();
+    pair.target.hear("the machine runs", is(State::Running, Reason::Unknown)).await;
+    pair.target.kill().await;
+    assert_eq!(pair.source.exit_code().await, 0);
 }
 
 #[tokio::test]
 async fn a_cancelled_machine_stays_and_may_try_again() {
     let mut pair = Pair::idle().await;
     let vmi = moving(&idle(), "one");
-    let none = refused(pair.source.client.cancel_virtual_machine_migration(request(&vmi)).await);
+    let none = cancel(&pair.source).await.unwrap_err();
     assert!(none.contains("not migrating"), "{none}");
     pair.begin(&vmi, &slow()).await;
     // Again and again, as a handler does.
     pair.begin(&vmi, &slow()).await;
-    let busy = refused(pair.source.try_migrate(&moving(&idle(), "two"), &slow()).await);
+    let busy = pair.source.migrate(&moving(&idle(), "two"), &slow()).await.unwrap_err();
     assert!(busy.contains("one"), "{busy}");
-    pair.source.ear.hear("it moves", |report| migration(report).progress.is_some()).await;
-    accepted(pair.source.client.cancel_virtual_machine_migration(request(&vmi)).await);
+    pair.source.hear("it moves", |report| migration(report).progress.is_some()).await;
+    cancel(&pair.source).await.unwrap();
     let told = pair.stayed("one").await;
     assert_eq!((told.abort_status.as_str(), told.uid.as_str()), ("Succeeded", "one"));
-    let once = refused(pair.source.try_migrate(&vmi, &slow()).await);
+    let once = pair.source.migrate(&vmi, &slow()).await.unwrap_err();
     assert!(once.contains("cancelled"), "{once}");
 
-    let spent = std::mem::replace(&mut pair.target, Pod::start(&pair.folder, "c").await);
-    assert!(!spent.succeeded().await);
-    pair.source.connect_to(&pair.target);
+    pair.replace_target().await;
     pair.begin(&moving(&idle(), "two"), &MigrationOptions::default()).await;
     pair.moved("two").await;
-    accepted(pair.target.client.kill_virtual_machine(request(&vmi)).await);
-    assert!(pair.source.succeeded().await && pair.target.succeeded().await);
+    pair.target.kill().await;
+    assert_eq!(pair.source.exit_code().await, 0);
 }
 
 #[tokio::test]
@@ -222,19 +299,17 @@ async fn a_machine_that_takes_too_long_stays_or_runs_ahead() {
     pair.begin(&moving(&idle(), "one"), &hurry).await;
     let told = pair.stayed("one").await;
     assert!(told.failure_reason.contains("within 2 seconds"), "{told:?}");
-    let spent = std::mem::replace(&mut pair.target, Pod::start(&pair.folder, "c").await);
-    assert!(!spent.succeeded().await);
+    pair.replace_target().await;
 
     // A guest that runs ahead fetches its memory without a limit.
-    pair.source.connect_to(&pair.target);
     let ahead = MigrationOptions { allow_workload_disruption: true, allow_post_copy: true, ..hurry };
     pair.begin(&moving(&idle(), "two"), &ahead).await;
     let told = pair.moved("two").await;
     assert_eq!((told.mode.as_str(), told.failed), ("PostCopy", false));
-    let last = pair.target.ear.reports().pop().unwrap();
+    let last = pair.target.domain().await.unwrap();
     assert_eq!((last.status.status, migration(&last).mode.as_str()), (State::Running, "PostCopy"));
-    accepted(pair.target.client.kill_virtual_machine(request(&idle())).await);
-    assert!(pair.source.succeeded().await && pair.target.succeeded().await);
+    pair.target.kill().await;
+    assert_eq!(pair.source.exit_code().await, 0);
 }
 
 #[tokio::test]
@@ -247,9 +322,9 @@ async fn a_machine_that_may_pause_moves_still() {
         ..slow()
     };
     pair.begin(&moving(&idle(), "one"), &pausing).await;
-    pair.source.ear.hear("it stands still", is(State::Paused, Reason::Migration)).await;
+    pair.source.hear("it stands still", is(State::Paused, Reason::Migration)).await;
     let over = |report: &DomainReport| migration(report).end_timestamp.is_some();
-    let told = migration(&pair.source.ear.hear("it ends", over).await);
+    let told = migration(&pair.source.hear("it ends", over).await);
     assert_eq!(told.mode, "Paused");
     // Whether so little bandwidth suffices depends on the firmware; in any case it runs on one side.
     let (has_it, has_not) = if told.failed {
@@ -258,9 +333,9 @@ async fn a_machine_that_may_pause_moves_still() {
     } else {
         (&mut pair.target, &pair.source)
     };
-    has_it.ear.hear("the machine runs", is(State::Running, Reason::Unknown)).await;
-    has_not.ear.hear("the machine is gone", |report| report.status.status == State::Shutoff).await;
-    accepted(has_it.client.kill_virtual_machine(request(&idle())).await);
+    has_it.hear("the machine runs", is(State::Running, Reason::Unknown)).await;
+    has_not.hear("the machine is gone", |report| report.status.status == State::Shutoff).await;
+    has_it.kill().await;
 }
 
 #[tokio::test]
@@ -273,15 +348,15 @@ async fn several_connections_compress() {
     };
     pair.begin(&moving(&idle(), "one"), &wide).await;
     pair.moved("one").await;
-    accepted(pair.target.client.kill_virtual_machine(request(&idle())).await);
-    assert!(pair.source.succeeded().await && pair.target.succeeded().await);
+    pair.target.kill().await;
+    assert_eq!(pair.source.exit_code().await, 0);
 }
 
 #[tokio::test]
 async fn whatever_befalls_the_target_the_machine_runs_on() {
     let mut pair = Pair::idle().await;
     // Nobody is prepared.
-    pair.source.migrate(&moving(&idle(), "one"), &slow()).await;
+    pair.source.migrate(&moving(&idle(), "one"), &slow()).await.unwrap();
     let told = pair.stayed("one").await;
     assert!(told.failure_reason.contains("cannot be reached"), "{told:?}");
     assert_eq!(told.abort_status, "");
@@ -290,7 +365,7 @@ async fn whatever_befalls_the_target_the_machine_runs_on() {
     let mut other = moving(&idle(), "two");
     other["spec"]["domain"]["firmware"] = json!({ "bootloader": { "efi": { "secureBoot": false } } });
     pair.target.prepare(&other).await;
-    pair.source.migrate(&moving(&idle(), "two"), &slow()).await;
+    pair.source.migrate(&moving(&idle(), "two"), &slow()).await.unwrap();
     let told = pair.stayed("two").await;
     assert!(told.failure_reason.contains("firmware"), "{told:?}");
 
@@ -298,46 +373,45 @@ async fn whatever_befalls_the_target_the_machine_runs_on() {
     let vmi = moving(&idle(), "three");
     pair.begin(&vmi, &slow()).await;
     pair.source
-        .ear
         .hear("it moves", |report| migration(report).uid == "three" && migration(report).progress.is_some())
         .await;
-    pair.target.kill_qemu();
+    send_signal(pair.target.qemu(), Signal::KILL);
     pair.stayed("three").await;
-    pair.target.ear.hear("it has not arrived", is(State::Shutoff, Reason::Failed)).await;
-    assert!(!pair.target.succeeded().await);
-    accepted(pair.source.client.kill_virtual_machine(request(&vmi)).await);
-    assert!(pair.source.succeeded().await);
+    pair.target.hear("it has not arrived", is(State::Shutoff, Reason::Failed)).await;
+    assert_eq!(pair.target.exit_code().await, 1);
+    pair.source.kill().await;
 }
 
 #[tokio::test]
 async fn a_target_that_falls_silent_gets_nothing() {
     let vmi = idle_on_shared_disk();
-    let mut pair = Pair::new(&vmi, |pod| pod.put_shared_disk("shared")).await;
+    let shared = Shared::new();
+    let mut pair = Pair::new(&vmi, |pod| pod.shared_disk(&shared.0, "shared")).await;
     let vmi = moving(&vmi, "one");
     pair.target.prepare(&vmi).await;
     // It has started its QEMU, and then nobody hears that the memory is there.
     pair.source.connect_badly_to(&pair.target, 2, false);
-    pair.source.migrate(&vmi, &MigrationOptions::default()).await;
+    pair.source.migrate(&vmi, &MigrationOptions::default()).await.unwrap();
     let told = pair.stayed("one").await;
     assert!(told.failure_reason.contains("does not answer"), "{told:?}");
     let ran = |report: &DomainReport| report.status.status == State::Running;
-    assert!(!pair.target.ear.reports().iter().any(ran));
-    accepted(pair.source.client.kill_virtual_machine(request(&vmi)).await);
-    assert!(pair.source.succeeded().await);
+    assert!(!pair.target.handler.as_ref().unwrap().heard.all().iter().any(ran));
+    pair.source.kill().await;
 }
 
 #[tokio::test]
 async fn a_hand_over_whose_answer_is_lost_happens_once() {
     let vmi = idle_on_shared_disk();
-    let mut pair = Pair::new(&vmi, |pod| pod.put_shared_disk("shared")).await;
+    let shared = Shared::new();
+    let mut pair = Pair::new(&vmi, |pod| pod.shared_disk(&shared.0, "shared")).await;
     let vmi = moving(&vmi, "one");
     pair.target.prepare(&vmi).await;
     pair.source.connect_badly_to(&pair.target, 3, true);
-    pair.source.migrate(&vmi, &MigrationOptions::default()).await;
+    pair.source.migrate(&vmi, &MigrationOptions::default()).await.unwrap();
     pair.moved("one").await;
-    pair.target.ear.hear("the machine runs", is(State::Running, Reason::Unknown)).await;
-    accepted(pair.target.client.kill_virtual_machine(request(&vmi)).await);
-    assert!(pair.source.succeeded().await && pair.target.succeeded().await);
+    pair.target.hear("the machine runs", is(State::Running, Reason::Unknown)).await;
+    pair.target.kill().await;
+    assert_eq!(pair.source.exit_code().await, 0);
 }
 
 #[tokio::test]
@@ -345,24 +419,22 @@ async fn a_source_that_dies_takes_the_target_with_it() {
     let mut pair = Pair::idle().await;
     let vmi = moving(&idle(), "one");
     pair.begin(&vmi, &slow()).await;
-    pair.source.ear.hear("it moves", |report| migration(report).progress.is_some()).await;
-    pair.source.kill_qemu();
-    pair.source.ear.hear("the source dies", is(State::Crashed, Reason::Crashed)).await;
+    pair.source.hear("it moves", |report| migration(report).progress.is_some()).await;
+    send_signal(pair.source.qemu(), Signal::KILL);
+    pair.source.hear("the source dies", is(State::Crashed, Reason::Crashed)).await;
     let over = |report: &DomainReport| !report.status.status.is_alive() && report.spec.is_some();
-    let last = pair.target.ear.hear("nothing arrives", over).await;
+    let last = pair.target.hear("nothing arrives", over).await;
     assert_eq!(last.status.status, State::Shutoff, "{:?}", last.status);
-    assert!(!pair.source.succeeded().await);
-    assert!(!pair.target.succeeded().await);
+    assert_eq!(pair.source.exit_code().await, 1);
+    assert_eq!(pair.target.exit_code().await, 1);
 }
 
 #[tokio::test]
 async fn a_target_does_not_start_the_machine_itself() {
-    let _one = ONE.lock().await;
-    let folder = Folder::new();
-    let mut target = Pod::start(&folder, "b").await;
+    let target = Pod::start().await;
     let vmi = moving(&idle(), "one");
     target.prepare(&vmi).await;
     target.prepare(&vmi).await;
-    let why = refused(target.client.sync_virtual_machine(request(&vmi)).await);
+    let why = target.sync(&vmi).await.unwrap_err();
     assert!(why.contains("another node"), "{why}");
 }
