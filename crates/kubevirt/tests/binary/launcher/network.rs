@@ -1,6 +1,6 @@
 //! The bindings of a network, seen from inside the guest and from the world beyond its pod.
 
-use kubevirt_network::{Binding, InterfaceRequest, LAUNCHER_USER, Masquerade, NetNs, Wiring, phase1};
+use kubevirt_network::{Binding, InterfaceRequest, Masquerade, NetNs, Wiring, phase1};
 use serde_json::{Value, json};
 use test_guest::Console;
 use tokio::process::Child;
@@ -61,10 +61,8 @@ fn request(network: &str, link: &str, place: u8, binding: Binding, queues: u32) 
         pod_interfaces: vec![link.into()],
         primary: place == 0,
         place,
-        binding,
-        mac: None,
         queues,
-        owner: LAUNCHER_USER,
+        ..InterfaceRequest::on_pod_network(binding)
     }
 }
 
