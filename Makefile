@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 PACKAGES := gcc make pkg-config git ca-certificates e2fsprogs gzip iproute2 nftables util-linux libarchive-tools \
 	qemu-system-x86 qemu-system-arm qemu-system-misc qemu-utils qemu-guest-agent ovmf qemu-efi-aarch64 \
-	busybox-static linux-image-cloud-amd64
+	busybox-static linux-image-cloud-amd64 swtpm
 XTASK := $(or $(CARGO_TARGET_DIR),target)/debug/xtask
 VERSION := $(shell sed -n '/^version/s/.*"\(.*\)"/\1/p' Cargo.toml)
 RELEASE := $(abspath $(or $(CARGO_TARGET_DIR),target))/release

@@ -166,8 +166,10 @@ pub struct VolumeFacts {
     pub discard: bool,
     /// Sector sizes of the storage.
     pub block_size: Option<BlockSize>,
-    /// Bytes that its disk may have; a running machine's disk grows to it.
+    /// Bytes that it has.
     pub size: Option<u64>,
+    /// Bytes that it may come to have; a running machine's disk grows to it.
+    pub room: Option<u64>,
 }
 
 impl Default for VolumeFacts {
@@ -180,6 +182,7 @@ impl Default for VolumeFacts {
             discard: true,
             block_size: None,
             size: None,
+            room: None,
         }
     }
 }

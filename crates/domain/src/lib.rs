@@ -20,12 +20,15 @@ pub mod convert;
 pub mod domain;
 pub mod error;
 pub mod facts;
+pub mod host_model;
 pub mod layout;
 pub mod migration;
 pub mod needs;
+pub mod passt;
 pub mod pci;
 pub mod pinning;
 pub mod qemu;
+pub mod sizes;
 pub mod swtpm;
 
 pub use change::changes;

@@ -30,6 +30,22 @@ pub struct InterfaceRequest {
     pub owner: u32,
 }
 
+impl InterfaceRequest {
+    /// One interface with one queue on the pod's own network, as most VMs have it.
+    pub fn on_pod_network(binding: Binding) -> Self {
+        Self {
+            network: "default".to_owned(),
+            pod_interfaces: vec!["eth0".to_owned()],
+            primary: true,
+            place: 0,
+            binding,
+            mac: None,
+            queues: 1,
+            owner: LAUNCHER_USER,
+        }
+    }
+}
+
 /// How a guest's interface and its pod's are connected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Binding {

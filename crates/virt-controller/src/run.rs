@@ -50,17 +50,20 @@ async fn live(arguments: &Arguments, stop: CancellationToken) -> Result<ExitCode
         identity: leader::identity(),
         timing: (&arguments.election).into(),
     };
-    let work = async |stop: CancellationToken| {
-        health.set_leading(true);
-        let context = Context::start(client, configuration, arguments.settings(), stop);
-        context.queues.measure(&metrics);
-        work(&context, &arguments.threads).await;
+    loop {
+        let (client, configuration) = (client.clone(), configuration.clone());
+        let work = async |stop: CancellationToken| {
+            health.set_leading(true);
+            let context = Context::start(client, configuration, arguments.settings(), stop);
+            context.queues.measure(&metrics);
+            work(&context, &arguments.threads).await;
+        };
+        let ended = leader::lead(unlimited.clone(), candidate.clone(), &stop, work).await?;
         health.set_leading(false);
-    };
-    let ended = leader::lead(unlimited, candidate, &stop, work).await?;
-    if ended == Ended::Lost {
-        // Another one leads by now. What this process still holds in memory may be old: begin anew.
-        return Ok(ExitCode::FAILURE);
+        // Who lost its lease forgot all it knew with the work that was dropped, and may lead again.
+        if ended != Ended::Lost {
+            break;
+        }
     }
     stop.cancel();
     serving.await.context("serve")?;

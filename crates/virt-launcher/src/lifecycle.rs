@@ -1,6 +1,7 @@
 //! What becomes of a domain when something happens to it, as pure functions.
 
 use kubevirt_launcher_rpc::report::{GuestPanic, Reason, State};
+use kubevirt_qemu::machine::RunState;
 use kubevirt_qemu::migration::MigrationStatus;
 use kubevirt_qemu::process::Exit;
 use kubevirt_qemu::qmp::Event;
@@ -81,6 +82,21 @@ pub fn meaning(event: &Event, intent: &Intent) -> Meaning {
     }
 }
 
+/// What it means that QEMU is found in a state, when the events that led there were missed.
+pub fn found(found: &RunState, intent: &Intent) -> Meaning {
+    match found {
+        RunState::Running => Meaning::Becomes(State::Running, Reason::Unknown),
+        RunState::Paused => meaning(&Event::Stop, intent),
+        RunState::IoError => Meaning::Becomes(State::Paused, Reason::IoError),
+        RunState::Watchdog => Meaning::Becomes(State::Paused, Reason::Watchdog),
+        RunState::Suspended => Meaning::Becomes(State::Suspended, Reason::Unknown),
+        RunState::GuestPanicked => Meaning::Panicked { panic: panic_of(None), fatal: true },
+        RunState::Shutdown if intent.ending.is_none() => Meaning::Ended(State::Shutoff, Reason::Shutdown),
+        // The rest belongs to a start or to a migration, which ask for themselves.
+        _ => Meaning::Nothing,
+    }
+}
+
 /// The state of a domain whose QEMU has ended, and the words for it if that was a failure.
 pub fn end(exit: &Exit, intent: &Intent, out_of_memory: bool) -> (State, Reason, String) {
     if intent.migrated {
@@ -127,6 +143,31 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_was_missed_is_seen_later() {
+        let calm = Intent::default();
+        let moving = Intent { migrating: true, ..calm };
+        let ending = Intent { ending: Some((State::Shutoff, Reason::Shutdown)), ..calm };
+        let becomes = Meaning::Becomes;
+        let cases = [
+            (RunState::Running, calm, becomes(State::Running, Reason::Unknown)),
+            (RunState::Paused, calm, becomes(State::Paused, Reason::User)),
+            (RunState::Paused, moving, becomes(State::Paused, Reason::Migration)),
+            (RunState::Paused, ending, Meaning::Nothing),
+            (RunState::IoError, calm, becomes(State::Paused, Reason::IoError)),
+            (RunState::Watchdog, calm, becomes(State::Paused, Reason::Watchdog)),
+            (RunState::Suspended, calm, becomes(State::Suspended, Reason::Unknown)),
+            (RunState::Shutdown, calm, Meaning::Ended(State::Shutoff, Reason::Shutdown)),
+            (RunState::Shutdown, ending, Meaning::Nothing),
+            (RunState::Prelaunch, calm, Meaning::Nothing),
+            (RunState::InMigrate, calm, Meaning::Nothing),
+        ];
+        for (state, intent, expected) in cases {
+            assert_eq!(found(&state, &intent), expected, "{state:?} {intent:?}");
+        }
+        assert!(matches!(found(&RunState::GuestPanicked, &calm), Meaning::Panicked { fatal: true, .. }));
+    }
 
     fn shutdown(reason: &str) -> Event {
         Event::Shutdown { guest: reason.starts_with("guest"), reason: Some(reason.to_owned()) }

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use kubevirt_api::names::events;
 use kubevirt_launcher_rpc::report::{Reason, State};
+use kubevirt_qemu::migration::MigrationStatus;
 use kubevirt_qemu::qmp::{Event, Events};
 
+use crate::agent;
 use crate::board::{Notice, now};
 use crate::launcher::{Launcher, Stage};
 use crate::lifecycle::{self, Meaning};
@@ -40,8 +42,57 @@ impl Launcher {
         self.set_stage(Stage::Ended);
     }
 
-    async fn happened(self: &Arc<Self>, running: &Arc<Running>, event: &Event) {
-        match lifecycle::meaning(event, &self.intent()) {
+    pub(crate) async fn happened(self: &Arc<Self>, running: &Arc<Running>, event: &Event) {
+        self.conclude(running, lifecycle::meaning(event, &self.intent()));
+        match event {
+            Event::BlockIoError { node_name, nospace, action, .. } if action == "stop" => {
+                let disk = running.disk_of_node(node_name.as_deref().unwrap_or(""));
+                self.notice_io_error(disk.as_deref(), nospace.unwrap_or(false));
+            }
+            Event::SerialPortChange { id, open }
+                if running.agent.as_ref().is_some_and(|(channel, _)| channel == id) =>
+            {
+                self.agent_came_or_went(running, *open);
+            }
+            Event::MemoryDeviceSizeChange { .. } | Event::BalloonChange { .. } => {
+                self.memory_changed(running);
+            }
+            // A guest whose memory follows again goes on without any further word.
+            Event::Migration { status: MigrationStatus::PostcopyActive | MigrationStatus::Completed }
+                if self.state() == (State::Paused, Reason::PostcopyFailed) && !self.is_moving() =>
+            {
+                self.look_again(running).await;
+            }
+            Event::Missed { count } => {
+                tracing::warn!(count, "events were missed, so QEMU is asked");
+                self.look_again(running).await;
+            }
+            _ => {}
+        }
+    }
+
+    /// Asks for what missed events would have told. What cannot be asked now is told by events to come.
+    async fn look_again(self: &Arc<Self>, running: &Arc<Running>) {
+        match running.machine.status().await {
+            Ok(status) => match lifecycle::found(&status, &self.intent()) {
+                // The reason that is known is as good as the one that can be guessed.
+                Meaning::Becomes(state, _) if state == self.state().0 => {}
+                meaning => self.conclude(running, meaning),
+            },
+            Err(error) => tracing::warn!(%error, "the state of the machine is not known"),
+        }
+        match agent::is_open(running).await {
+            Ok(open) if open != self.board.report().status.agent_connected => {
+                self.agent_came_or_went(running, open);
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "it is not known whether the guest agent is there"),
+        }
+        self.memory_changed(running);
+    }
+
+    fn conclude(self: &Arc<Self>, running: &Arc<Running>, meaning: Meaning) {
+        match meaning {
             Meaning::Becomes(state, reason) => {
                 self.intend(|intent| intent.stop = None);
                 self.board.change_status(|status| (status.status, status.reason) = (state, reason));
@@ -59,21 +110,6 @@ impl Launcher {
                 }
             }
             Meaning::Nothing => {}
-        }
-        match event {
-            Event::BlockIoError { node_name, nospace, action, .. } if action == "stop" => {
-                let disk = running.disk_of_node(node_name.as_deref().unwrap_or(""));
-                self.notice_io_error(disk.as_deref(), nospace.unwrap_or(false));
-            }
-            Event::SerialPortChange { id, open }
-                if running.agent.as_ref().is_some_and(|(channel, _)| channel == id) =>
-            {
-                self.agent_came_or_went(running, *open);
-            }
-            Event::MemoryDeviceSizeChange { .. } | Event::BalloonChange { .. } => {
-                self.memory_changed(running);
-            }
-            _ => {}
         }
     }
 

@@ -40,6 +40,7 @@ pub(super) fn media(plan: &mut Plan<'_>) {
                 cache: wanted.cache,
                 io: wanted.io,
                 size: wanted.size,
+                room: wanted.room,
                 hotplugged: wanted.hotplugged,
                 ..running.clone()
             };
@@ -71,7 +72,7 @@ pub(super) fn attach(plan: &mut Plan<'_>) {
 pub(super) fn resize(plan: &mut Plan<'_>) {
     for wanted in &plan.wanted.disks {
         let Some(running) = plan.after.disks.iter().find(|disk| disk.name == wanted.name) else { continue };
-        if let (Some(had), Some(size)) = (running.size, wanted.size)
+        if let (Some(had), Some(size)) = (running.size, wanted.room)
             && size > had
             && !running.read_only
         {

@@ -126,6 +126,7 @@ fn one(
         error_policy: error_policy(c, field, disk),
         hotplugged,
         size: facts.size,
+        room: facts.room,
         image,
     })
 }

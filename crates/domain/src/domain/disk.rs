@@ -38,9 +38,12 @@ pub struct Disk {
     pub error_policy: ErrorPolicy,
     /// It was added while the machine ran.
     pub hotplugged: bool,
-    /// Bytes that it may have, where the volume tells.
+    /// Bytes that it has, where the volume tells.
     #[serde(default)]
     pub size: Option<u64>,
+    /// Bytes that it may come to have.
+    #[serde(default)]
+    pub room: Option<u64>,
 }
 
 /// What the guest sees of a disk.

@@ -259,7 +259,7 @@ fn cpus_and_memory_grow() {
 fn disks_grow_with_their_volumes() {
     let with_size = |size: Option<u64>| {
         let mut draft = Draft::new();
-        draft.host.volumes.insert("root".into(), VolumeFacts { size, ..VolumeFacts::default() });
+        draft.host.volumes.insert("root".into(), VolumeFacts { size, room: size, ..VolumeFacts::default() });
         draft.domain()
     };
     let (lines, running) = settle(&with_size(Some(1 << 30)), &with_size(Some(2 << 30)));

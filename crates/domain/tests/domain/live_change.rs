@@ -127,7 +127,7 @@ fn qemu_goes_along() {
     more.medium("cd");
     more.card("second");
     more.grow(3, "512Mi");
-    more.host.volumes.get_mut("root").unwrap().size = Some(2 << 20);
+    more.host.volumes.get_mut("root").unwrap().room = Some(2 << 20);
     let (start, more) = (start.domain_in(&layout), more.domain_in(&layout));
     folder.fill(&start);
     folder.fill(&more);

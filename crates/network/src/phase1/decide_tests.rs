@@ -86,19 +86,6 @@ impl Observed {
     }
 }
 
-fn request(binding: Binding) -> InterfaceRequest {
-    InterfaceRequest {
-        network: "default".to_owned(),
-        pod_interfaces: vec!["eth0".to_owned()],
-        primary: true,
-        place: 0,
-        binding,
-        mac: None,
-        queues: 1,
-        owner: LAUNCHER_USER,
-    }
-}
-
 fn bindings() -> [Binding; 4] {
     [Binding::Masquerade(Masquerade::default()), Binding::Bridge, Binding::ManagedTap, Binding::Passt]
 }
@@ -125,7 +112,7 @@ fn wherever_a_run_is_cut_short_the_next_one_completes_it() {
     for (binding, ipv6) in
         bindings().into_iter().flat_map(|binding| [(binding.clone(), true), (binding, false)])
     {
-        let request = request(binding);
+        let request = InterfaceRequest::on_pod_network(binding);
         let start = model(ipv6);
         let (wirings, changes) = plan(&start, &request, &[]);
         let mut end = start.clone();
@@ -150,7 +137,10 @@ fn text(changes: Vec<Change>) -> Vec<String> {
 
 #[test]
 fn steps_of_a_masquerade() {
-    let request = InterfaceRequest { queues: 2, ..request(Binding::Masquerade(Masquerade::default())) };
+    let request = InterfaceRequest {
+        queues: 2,
+        ..InterfaceRequest::on_pod_network(Binding::Masquerade(Masquerade::default()))
+    };
     assert_eq!(
         text(plan(&model(true), &request, &[]).1),
         [
@@ -178,7 +168,7 @@ fn steps_of_a_masquerade() {
 fn steps_of_a_bridge() {
     let stand_in = Mac([2, 0, 0, 0, 0, 9]).stand_in();
     assert_eq!(
-        text(plan(&model(false), &request(Binding::Bridge), &[]).1),
+        text(plan(&model(false), &InterfaceRequest::on_pod_network(Binding::Bridge), &[]).1),
         [
             &format!("add bridge k6t-eth0 with {stand_in}"),
             "add 169.254.75.10/32 to k6t-eth0",
@@ -206,7 +196,7 @@ fn steps_of_a_bridge() {
 #[test]
 fn removal_leaves_the_pods_own_interface() {
     for binding in bindings() {
-        let request = request(binding);
+        let request = InterfaceRequest::on_pod_network(binding);
         let mut state = model(true);
         let (wirings, changes) = plan(&state, &request, &[]);
         changes.iter().for_each(|change| state.take(change));

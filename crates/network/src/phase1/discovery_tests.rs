@@ -1,18 +1,4 @@
 use super::*;
-use crate::LAUNCHER_USER;
-
-fn request(binding: Binding) -> InterfaceRequest {
-    InterfaceRequest {
-        network: "default".to_owned(),
-        pod_interfaces: vec!["eth0".to_owned()],
-        primary: true,
-        place: 0,
-        binding,
-        mac: None,
-        queues: 1,
-        owner: LAUNCHER_USER,
-    }
-}
 
 fn mac() -> Mac {
     Mac([2, 0, 0, 0, 0, 9])
@@ -44,7 +30,7 @@ fn one(observed: &Observed, request: InterfaceRequest) -> Wiring {
 #[test]
 fn masquerade() {
     let pod = pod(&["10.9.8.7/24", "fe80::1/64", "fd99::7/64"], &[]);
-    let wiring = one(&pod, request(Binding::Masquerade(Masquerade::default())));
+    let wiring = one(&pod, InterfaceRequest::on_pod_network(Binding::Masquerade(Masquerade::default())));
     let lease = wiring.dhcp4.clone().unwrap();
     assert_eq!(lease.address.to_string(), "10.0.2.2/24");
     assert_eq!((lease.server.to_string(), lease.router), ("10.0.2.1".to_owned(), Some(lease.server)));
@@ -62,7 +48,11 @@ fn masquerade() {
 fn masquerade_of_one_family_in_a_range_of_its_own() {
     let range = |v4: &str, v6: &str| {
         let (range4, range6) = (Some(v4.parse().unwrap()), Some(v6.parse().unwrap()));
-        request(Binding::Masquerade(Masquerade { range4, range6, ..Masquerade::default() }))
+        InterfaceRequest::on_pod_network(Binding::Masquerade(Masquerade {
+            range4,
+            range6,
+            ..Masquerade::default()
+        }))
     };
     let wiring = one(&pod(&["fd99::7/64"], &[]), range("10.1.1.77/28", "fd01::ff/126"));
     assert_eq!(wiring.dhcp4, None);
@@ -88,7 +78,10 @@ fn bridge_hands_on_address_and_routes() {
     ];
     let pod = pod(&["fd99::7/64", "10.9.8.7/24"], &routes);
     let wanted: Mac = "02:aa:00:00:00:01".parse().unwrap();
-    let wiring = one(&pod, InterfaceRequest { mac: Some(wanted), place: 3, ..request(Binding::Bridge) });
+    let wiring = one(
+        &pod,
+        InterfaceRequest { mac: Some(wanted), place: 3, ..InterfaceRequest::on_pod_network(Binding::Bridge) },
+    );
     assert_eq!(wiring.addresses, ["10.9.8.7".parse::<IpAddr>().unwrap()]);
     assert_eq!(wiring.pod.addresses.len(), 2);
     assert_eq!((wiring.mac, wiring.pod.mac), (wanted, mac()));
@@ -101,19 +94,20 @@ fn bridge_hands_on_address_and_routes() {
 
 #[test]
 fn bridge_without_an_address_is_a_cable() {
-    let wiring = one(&pod(&["fe80::1/64"], &[]), request(Binding::Bridge));
+    let wiring = one(&pod(&["fe80::1/64"], &[]), InterfaceRequest::on_pod_network(Binding::Bridge));
     assert_eq!((wiring.dhcp4, wiring.dhcp6, wiring.addresses), (None, None, Vec::new()));
 }
 
 #[test]
 fn what_is_known_goes_before_what_is_left() {
     let before = pod(&["10.9.8.7/24"], &[("0.0.0.0/0", Some("10.9.8.1"))]);
-    let known = one(&before, request(Binding::Bridge));
+    let known = one(&before, InterfaceRequest::on_pod_network(Binding::Bridge));
     let mut half_done = before.clone();
     half_done.links[0].addresses.clear();
     half_done.routes.clear();
-    let found =
-        |observed: &Observed, known: &[Wiring]| discover(observed, &[request(Binding::Bridge)], known);
+    let found = |observed: &Observed, known: &[Wiring]| {
+        discover(observed, &[InterfaceRequest::on_pod_network(Binding::Bridge)], known)
+    };
     assert_eq!(found(&half_done, std::slice::from_ref(&known)).unwrap()[0], known);
     half_done.links[0].name = "eth0-nic".to_owned();
     assert_eq!(found(&half_done, &[known]).unwrap().len(), 1);
@@ -127,7 +121,7 @@ fn names_are_tried_in_turn() {
     let mut asked = InterfaceRequest {
         pod_interfaces: names::candidates("red", 2),
         primary: false,
-        ..request(Binding::Bridge)
+        ..InterfaceRequest::on_pod_network(Binding::Bridge)
     };
     assert_eq!(one(&pod, asked.clone()).tap.as_deref(), Some("tap2"));
     asked.pod_interfaces = names::candidates("red", 1);
@@ -137,7 +131,7 @@ fn names_are_tried_in_turn() {
 #[test]
 fn queues() {
     let mut pod = pod(&[], &[]);
-    let asked = InterfaceRequest { queues: 4, ..request(Binding::Bridge) };
+    let asked = InterfaceRequest { queues: 4, ..InterfaceRequest::on_pod_network(Binding::Bridge) };
     assert!(one(&pod, asked.clone()).multi_queue);
     pod.links.push(Link { index: 9, name: "tap0".to_owned(), ..Link::default() });
     let wiring = one(&pod, asked);
@@ -146,12 +140,14 @@ fn queues() {
 
 #[test]
 fn refusals() {
-    let masquerade = || request(Binding::Masquerade(Masquerade::default()));
+    let masquerade = || InterfaceRequest::on_pod_network(Binding::Masquerade(Masquerade::default()));
     let result = discover(&pod(&[], &[]), &[masquerade(), masquerade()], &[]);
     assert!(matches!(result, Err(NetworkError::TwoMasquerades { .. })));
     let mut long = pod(&[], &[]);
     long.links[0].name = "a-name-too-long".to_owned();
-    let asked =
-        InterfaceRequest { pod_interfaces: vec!["a-name-too-long".to_owned()], ..request(Binding::Bridge) };
+    let asked = InterfaceRequest {
+        pod_interfaces: vec!["a-name-too-long".to_owned()],
+        ..InterfaceRequest::on_pod_network(Binding::Bridge)
+    };
     assert!(matches!(discover(&long, &[asked], &[]), Err(NetworkError::LongName(_))));
 }

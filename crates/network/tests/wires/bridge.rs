@@ -7,7 +7,7 @@ use rustix::thread::CapabilitySet;
 
 use crate::{
     dhcp::settings,
-    ground::{Ground, PATIENCE, POD_MAC, request, talk, wait},
+    ground::{Ground, PATIENCE, POD_MAC, talk, wait},
     guest::Guest,
     launcher,
 };
@@ -20,7 +20,7 @@ fn mac() -> Mac {
 fn the_guest_takes_over_the_pods_address() {
     let ground = Ground::new();
     ground.pod.ip("route add 10.50.0.0/16 via 10.9.8.2");
-    let wiring = ground.configure(&[request(Binding::Bridge)]).remove(0);
+    let wiring = ground.configure(&[InterfaceRequest::on_pod_network(Binding::Bridge)]).remove(0);
     let pod = &ground.pod;
 
     assert_eq!(pod.links(), ["eth0", "eth0-nic", "k6t-eth0", "lo", "tap0"]);
@@ -84,7 +84,7 @@ fn renew(guest: &Guest) {
 #[test]
 fn an_interrupted_run_is_completed_by_one_that_knows() {
     let ground = Ground::new();
-    let asked = [request(Binding::Bridge)];
+    let asked = [InterfaceRequest::on_pod_network(Binding::Bridge)];
     let wirings = wait(phase1::discover(&ground.pod.netns, &asked, &[])).unwrap();
     // As far as the worst moment: the address is gone, and its old name too.
     ground.pod.ip("addr flush dev eth0");
@@ -105,13 +105,20 @@ fn second(ground: &Ground) -> InterfaceRequest {
     ground.cable(&pod_interfaces[0], "world1", "0a:58:00:00:00:02");
     let mac = Some("02:11:22:33:44:55".parse().unwrap());
     let network = "red".to_owned();
-    InterfaceRequest { network, pod_interfaces, primary: false, place: 1, mac, ..request(Binding::Bridge) }
+    InterfaceRequest {
+        network,
+        pod_interfaces,
+        primary: false,
+        place: 1,
+        mac,
+        ..InterfaceRequest::on_pod_network(Binding::Bridge)
+    }
 }
 
 #[test]
 fn a_second_network_comes_and_goes() {
     let ground = Ground::new();
-    let first = request(Binding::Masquerade(Masquerade::default()));
+    let first = InterfaceRequest::on_pod_network(Binding::Masquerade(Masquerade::default()));
     let mut known = ground.configure(std::slice::from_ref(&first));
     let before = ground.pod.links();
     let second = second(&ground);
@@ -138,7 +145,7 @@ fn a_second_network_comes_and_goes() {
 #[test]
 fn passt_needs_permissions_only() {
     let ground = Ground::new();
-    let wiring = ground.configure(&[request(Binding::Passt)]).remove(0);
+    let wiring = ground.configure(&[InterfaceRequest::on_pod_network(Binding::Passt)]).remove(0);
     assert_eq!((wiring.tap, wiring.bridge), (None, None));
     assert_eq!(ground.pod.links(), ["eth0", "lo"]);
     assert_eq!(ground.pod.setting("ipv4/ip_unprivileged_port_start"), "0");

@@ -3,17 +3,13 @@
 use std::collections::BTreeMap;
 
 use kubevirt_network::{
-    Binding, Masquerade,
+    Binding, InterfaceRequest, Masquerade,
     dhcp::{DhcpError, ExtraOptions, Settings},
     resolv::ResolvConf,
 };
 use rustix::thread::CapabilitySet;
 
-use crate::{
-    ground::{Ground, request},
-    guest::Guest,
-    launcher,
-};
+use crate::{ground::Ground, guest::Guest, launcher};
 
 pub fn settings() -> Settings {
     Settings {
@@ -34,7 +30,9 @@ pub fn settings() -> Settings {
 #[test]
 fn a_client_hears_every_option() {
     let ground = Ground::new();
-    let wiring = ground.configure(&[request(Binding::Masquerade(Masquerade::default()))]).remove(0);
+    let wiring = ground
+        .configure(&[InterfaceRequest::on_pod_network(Binding::Masquerade(Masquerade::default()))])
+        .remove(0);
     let _servers =
         launcher::start(&ground.pod.netns, &wiring, &settings(), CapabilitySet::NET_BIND_SERVICE).unwrap();
     let guest = Guest::new(&ground, &wiring);
@@ -60,7 +58,9 @@ fn a_client_hears_every_option() {
 #[test]
 fn errors_say_what_is_missing() {
     let ground = Ground::new();
-    let wiring = ground.configure(&[request(Binding::Masquerade(Masquerade::default()))]).remove(0);
+    let wiring = ground
+        .configure(&[InterfaceRequest::on_pod_network(Binding::Masquerade(Masquerade::default()))])
+        .remove(0);
     let start = |place: &crate::ground::Place, capabilities| {
         launcher::start(&place.netns, &wiring, &settings(), capabilities).err()
     };

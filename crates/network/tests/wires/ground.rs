@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use kubevirt_network::{Binding, InterfaceRequest, LAUNCHER_USER, NetNs, NetworkError, Wiring, phase1};
+use kubevirt_network::{InterfaceRequest, NetNs, NetworkError, Wiring, phase1};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use serde_json::Value;
 
@@ -163,19 +163,6 @@ impl Ground {
     ) -> Result<Vec<String>, NetworkError> {
         let steps = wait(phase1::apply(&self.pod.netns, requests, wirings))?;
         Ok(steps.iter().map(ToString::to_string).collect())
-    }
-}
-
-pub fn request(binding: Binding) -> InterfaceRequest {
-    InterfaceRequest {
-        network: "default".to_owned(),
-        pod_interfaces: vec!["eth0".to_owned()],
-        primary: true,
-        place: 0,
-        binding,
-        mac: None,
-        queues: 1,
-        owner: LAUNCHER_USER,
     }
 }
 

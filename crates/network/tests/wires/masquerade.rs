@@ -11,7 +11,7 @@ use rustix::thread::CapabilitySet;
 
 use crate::{
     dhcp::settings,
-    ground::{Ground, PATIENCE, POD_MAC, Place, request, talk, wait},
+    ground::{Ground, PATIENCE, POD_MAC, Place, talk, wait},
     guest::Guest,
     launcher,
 };
@@ -19,7 +19,10 @@ use crate::{
 #[test]
 fn links_are_as_asked() {
     let ground = Ground::new();
-    let asked = InterfaceRequest { queues: 3, ..request(Binding::Masquerade(Masquerade::default())) };
+    let asked = InterfaceRequest {
+        queues: 3,
+        ..InterfaceRequest::on_pod_network(Binding::Masquerade(Masquerade::default()))
+    };
     let wiring = ground.configure(&[asked]).remove(0);
     let pod = &ground.pod;
 
@@ -48,7 +51,9 @@ fn links_are_as_asked() {
 #[test]
 fn traffic_goes_in_and_out() {
     let ground = Ground::new();
-    let wiring = ground.configure(&[request(Binding::Masquerade(Masquerade::default()))]).remove(0);
+    let wiring = ground
+        .configure(&[InterfaceRequest::on_pod_network(Binding::Masquerade(Masquerade::default()))])
+        .remove(0);
     let _servers =
         launcher::start(&ground.pod.netns, &wiring, &settings(), CapabilitySet::NET_BIND_SERVICE).unwrap();
     let guest = Guest::new(&ground, &wiring);
@@ -85,12 +90,12 @@ fn traffic_goes_in_and_out() {
 fn new_links_speak_ipv6_where_the_default_is_not_to() {
     let ground = Ground::new();
     ground.pod.inside(|| std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")).unwrap();
-    ground.configure(&[request(Binding::Masquerade(Masquerade::default()))]);
+    ground.configure(&[InterfaceRequest::on_pod_network(Binding::Masquerade(Masquerade::default()))]);
     assert_eq!(ground.pod.addresses("k6t-eth0"), ["10.0.2.1/24", "fd10:0:2::1/120"]);
 
     let ground = Ground::new();
     ground.pod.inside(|| std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")).unwrap();
-    ground.configure(&[request(Binding::Bridge)]);
+    ground.configure(&[InterfaceRequest::on_pod_network(Binding::Bridge)]);
     assert_eq!(ground.pod.addresses("eth0"), ["10.9.8.7/24", "fd99::7/64"]);
 }
 
@@ -99,7 +104,7 @@ fn only_listed_ports_lead_to_the_guest() {
     let ground = Ground::new();
     let ports =
         vec![Ports::one(Protocol::Tcp, 80), Ports { protocol: Protocol::Tcp, first: 1000, last: 1010 }];
-    let asked = request(Binding::Masquerade(Masquerade {
+    let asked = InterfaceRequest::on_pod_network(Binding::Masquerade(Masquerade {
         ports,
         range4: Some("10.77.0.0/29".parse().unwrap()),
         ..Masquerade::default()
@@ -123,7 +128,9 @@ fn only_listed_ports_lead_to_the_guest() {
 #[test]
 fn removal_leaves_the_pod_as_it_was() {
     let ground = Ground::new();
-    let wiring = ground.configure(&[request(Binding::Masquerade(Masquerade::default()))]).remove(0);
+    let wiring = ground
+        .configure(&[InterfaceRequest::on_pod_network(Binding::Masquerade(Masquerade::default()))])
+        .remove(0);
     wait(phase1::remove(&ground.pod.netns, &wiring)).unwrap();
     assert_eq!(ground.pod.links(), ["eth0", "lo"]);
     assert_eq!(ground.pod.addresses("eth0"), ["10.9.8.7/24", "fd99::7/64"]);

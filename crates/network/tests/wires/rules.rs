@@ -1,8 +1,8 @@
 //! The NAT rules, as the program `nft` sees them.
 
-use kubevirt_network::{Binding, Masquerade, Ports, Protocol, phase1};
+use kubevirt_network::{Binding, InterfaceRequest, Masquerade, Ports, Protocol, phase1};
 
-use crate::ground::{Ground, request, wait};
+use crate::ground::{Ground, wait};
 
 fn masquerade(ports: Vec<Ports>) -> Binding {
     Binding::Masquerade(Masquerade { ports, kept_ports: vec![49152], ..Masquerade::default() })
@@ -13,7 +13,7 @@ fn nft_reads_them() {
     let ground = Ground::new();
     let ports =
         vec![Ports::one(Protocol::Tcp, 80), Ports { protocol: Protocol::Udp, first: 5000, last: 5010 }];
-    ground.configure(&[request(masquerade(ports))]);
+    ground.configure(&[InterfaceRequest::on_pod_network(masquerade(ports))]);
     let text = ground.pod.run("nft", &["-s", "list", "table", "ip", "nat"]);
     let lines: Vec<_> = text.lines().map(|line| line.split(" comment").next().unwrap().trim()).collect();
     let expected = "\
@@ -68,10 +68,10 @@ fn rules_of_others_stay() {
     nft("add table ip nat");
     nft("add chain ip nat ISTIO");
     nft("add rule ip nat ISTIO tcp dport 15001 counter");
-    let first = [request(masquerade(vec![Ports::one(Protocol::Tcp, 80)]))];
+    let first = [InterfaceRequest::on_pod_network(masquerade(vec![Ports::one(Protocol::Tcp, 80)]))];
     let wirings = ground.configure(&first);
     nft("add rule ip nat prerouting tcp dport 7777 counter accept");
-    let second = [request(masquerade(vec![Ports::one(Protocol::Tcp, 443)]))];
+    let second = [InterfaceRequest::on_pod_network(masquerade(vec![Ports::one(Protocol::Tcp, 443)]))];
     ground.configure(&second);
     let after = nft("list ruleset");
     assert!(after.contains("15001") && after.contains("7777") && after.contains("443"), "{after}");

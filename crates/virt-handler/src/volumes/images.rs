@@ -7,10 +7,11 @@ use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::volumes::{HostDiskType, Volume};
 use kubevirt_disk_image::{Allocation, Allowance, Fit, create_raw, fit, free_space};
 use kubevirt_domain::layout::Layout;
+use kubevirt_domain::sizes::{self, SizeError};
 use kubevirt_host::inside::{Inside, Kind};
 use kubevirt_network::LAUNCHER_USER;
 
-use super::{is_block, sizes, status};
+use super::{is_block, status};
 use crate::isolation::Place;
 use crate::permissions::Label;
 use crate::prepare::{PrepareError, failed};
@@ -74,6 +75,7 @@ fn wanted(vmi: &VirtualMachineInstance) -> Result<Vec<Image>, PrepareError> {
 
 fn wanted_one(vmi: &VirtualMachineInstance, volume: &Volume) -> Result<Option<Image>, String> {
     let layout = Layout::default();
+    let words = |error: SizeError| error.to_string();
     let split = |path: String| {
         let (folder, name) = path.rsplit_once('/').unwrap_or_default();
         (folder.to_owned(), name.to_owned())
@@ -81,7 +83,7 @@ fn wanted_one(vmi: &VirtualMachineInstance, volume: &Volume) -> Result<Option<Im
     if let Some(disk) = &volume.host_disk {
         let (folder, name) = split(layout.host_disk(&volume.name, &disk.path));
         let create = disk.type_ == HostDiskType::DiskOrCreate;
-        let size = create.then(|| sizes::of_host_disk(disk.capacity.as_ref())).transpose()?;
+        let size = create.then(|| sizes::of_host_disk(disk.capacity.as_ref())).transpose().map_err(words)?;
         let (volume, shared) = (volume.name.clone(), disk.shared == Some(true));
         return Ok(Some(Image { volume, folder, name, size, shared, lenient: false }));
     }
@@ -100,7 +102,7 @@ fn wanted_one(vmi: &VirtualMachineInstance, volume: &Volume) -> Result<Option<Im
     }
     let (folder, name) = split(layout.claim_file(&volume.name));
     let shared = info.access_modes.iter().flatten().any(|mode| mode == "ReadWriteMany");
-    let size = Some(sizes::of_claim(info)?);
+    let size = Some(sizes::of_claim(info).map_err(words)?);
     Ok(Some(Image { volume: volume.name.clone(), folder, name, size, shared, lenient: true }))
 }
 

@@ -2,7 +2,6 @@
 
 pub(crate) mod bind;
 mod images;
-mod sizes;
 
 pub(crate) use images::make as make_images;
 

@@ -7,6 +7,8 @@ mod told;
 use std::sync::Arc;
 
 use kubevirt_qemu::Agent;
+use kubevirt_qemu::qmp::{NoArguments, QmpError};
+use serde::Deserialize;
 
 pub(crate) use self::told::freeze_word;
 use crate::error::CommandError;
@@ -48,4 +50,18 @@ impl Launcher {
             }
         });
     }
+}
+
+/// Whether the guest agent holds its end of the channel open, for whoever was not there when an event told.
+pub(crate) async fn is_open(running: &Running) -> Result<bool, QmpError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    struct Chardev {
+        label: String,
+        frontend_open: bool,
+    }
+    let Some((channel, _)) = &running.agent else { return Ok(false) };
+    let all: Vec<Chardev> = running.machine.qmp().call("query-chardev", NoArguments {}).await?;
+    let label = format!("char{channel}");
+    Ok(all.iter().any(|one| one.label == label && one.frontend_open))
 }

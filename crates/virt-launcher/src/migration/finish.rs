@@ -8,9 +8,9 @@ use kubevirt_domain::qemu::{self, names};
 use kubevirt_launcher_rpc::cmd::VirtualMachineOptions;
 use kubevirt_launcher_rpc::report::{Reason, State};
 use kubevirt_qemu::machine::RunState;
-use kubevirt_qemu::qmp::{NoArguments, QmpError};
-use serde::Deserialize;
+use kubevirt_qemu::qmp::QmpError;
 
+use crate::agent;
 use crate::error::CommandError;
 use crate::launcher::Launcher;
 use crate::running::Running;
@@ -75,24 +75,11 @@ impl Launcher {
                 (status.status, status.reason) = (State::Suspended, Reason::Unknown);
             });
         }
-        match agent_is_open(&running).await {
+        // It opened its end on the source, so no event tells of it.
+        match agent::is_open(&running).await {
             Ok(true) => self.agent_came_or_went(&running, true),
             Ok(false) => {}
             Err(error) => tracing::warn!(%error, "it is not known whether the guest agent is there"),
         }
     }
-}
-
-/// Whether the guest agent holds its end of the channel open. It opened it on the source, so no event tells of it.
-async fn agent_is_open(running: &Running) -> Result<bool, QmpError> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "kebab-case")]
-    struct Chardev {
-        label: String,
-        frontend_open: bool,
-    }
-    let Some((channel, _)) = &running.agent else { return Ok(false) };
-    let all: Vec<Chardev> = running.machine.qmp().call("query-chardev", NoArguments {}).await?;
-    let label = format!("char{channel}");
-    Ok(all.iter().any(|one| one.label == label && one.frontend_open))
 }

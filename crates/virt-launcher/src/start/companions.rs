@@ -6,9 +6,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::Stdio;
 
-use kubevirt_domain::Domain;
 use kubevirt_domain::domain::network::NetBackend;
 use kubevirt_domain::swtpm::{Swtpm, SwtpmFacts};
+use kubevirt_domain::{Domain, passt};
 use tokio::process::{Child, Command};
 
 use super::Way;
@@ -18,26 +18,32 @@ use crate::orphans;
 /// Starts what a machine needs beside QEMU. They end when they are dropped, or when QEMU does.
 pub(super) async fn start(domain: &Domain, way: Way) -> Result<Vec<Child>, CommandError> {
     let mut companions = Vec::new();
-    let incoming = way == Way::Incoming;
-    if let Some(swtpm) = Swtpm::of(domain, SwtpmFacts { incoming, releases_lock: true }) {
-        companions.push(tpm(&swtpm).await?);
+    if let Some(tpm) = &domain.devices.tpm {
+        let facts = SwtpmFacts {
+            incoming: way == Way::Incoming,
+            releases_lock: tpm.persistent && leaves_state_to_others().await?,
+        };
+        if let Some(swtpm) = Swtpm::of(domain, facts) {
+            companions.push(start_tpm(&swtpm).await?);
+        }
     }
     for interface in &domain.interfaces {
-        if let NetBackend::VhostUser { socket } = &interface.backend {
-            companions.push(spawn("passt", passt(socket))?);
+        if let NetBackend::VhostUser { socket, ports } = &interface.backend {
+            companions.push(spawn("passt", passt::arguments(socket, ports))?);
         }
     }
     Ok(companions)
 }
 
-/// Arguments of passt for a card that shares the guest's memory with it: all ports of the pod lead to the guest.
-fn passt(socket: &str) -> Vec<String> {
-    let fixed = ["--foreground", "--one-off", "--vhost-user", "--tcp-ports", "all", "--udp-ports", "all"];
-    let fixed = fixed.into_iter().map(str::to_owned);
-    fixed.chain(["--socket".to_owned(), socket.to_owned()]).collect()
+/// Whether this emulator can leave state to the one on another node: an older one refuses to be told about it.
+async fn leaves_state_to_others() -> Result<bool, CommandError> {
+    let _held = orphans::hold();
+    let told = Command::new("swtpm").args(["socket", "--print-capabilities"]).output().await;
+    let told = told.map_err(|source| not_started("swtpm", source))?;
+    Ok(String::from_utf8_lossy(&told.stdout).contains("\"cmdarg-migration\""))
 }
 
-async fn tpm(swtpm: &Swtpm) -> Result<Child, CommandError> {
+async fn start_tpm(swtpm: &Swtpm) -> Result<Child, CommandError> {
     let state = Path::new(&swtpm.state);
     let what = || CommandError::io(format!("cannot make {}", state.display()));
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(what())?;
@@ -64,10 +70,14 @@ fn spawn(
 ) -> Result<Child, CommandError> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
-    orphans::own(|| command.spawn()).map_err(|source| match source.kind() {
+    orphans::own(|| command.spawn()).map_err(|source| not_started(program, source))
+}
+
+fn not_started(program: &str, source: io::Error) -> CommandError {
+    match source.kind() {
         io::ErrorKind::NotFound => {
             CommandError::Unsupported(format!("the launcher's image has no program {program}"))
         }
         _ => CommandError::io(format!("cannot start {program}"))(source),
-    })
+    }
 }

@@ -3,6 +3,9 @@
 use kubevirt_api::names::events;
 use kubevirt_launcher_rpc::cmd::{AgentHostNameRequest, DomainStatsRequest, ExecRequest, VmStatsRequest};
 
+use kubevirt_launcher_rpc::report::Reason;
+use kubevirt_qemu::qmp::Event;
+
 use super::*;
 use crate::error::CommandError;
 
@@ -62,6 +65,26 @@ async fn what_the_agent_tells_is_reported_and_answered() {
     assert!(!status.agent_connected && status.os_info.is_some());
     assert!(matches!(launcher.guest_users().await, Err(CommandError::NoAgent)));
     assert!(launcher.guest_ping(1).await.is_err());
+}
+
+#[tokio::test]
+async fn what_missed_events_would_have_told_is_asked_for() {
+    let mut bench = Bench::start().await;
+    bench.connect_agent().await;
+    bench.running.machine.resume().await.unwrap();
+    let missed = Event::Missed { count: 1 };
+    let state = || bench.launcher.board.report().status;
+    // This QEMU has no channel, so nobody can have opened it.
+    bench.launcher.happened(&bench.running, &missed).await;
+    assert!(state().status == State::Running && !state().agent_connected);
+    bench.running.machine.pause().await.unwrap();
+    for _ in 0..2 {
+        bench.launcher.happened(&bench.running, &missed).await;
+        assert_eq!((state().status, state().reason), (State::Paused, Reason::User));
+    }
+    bench.running.machine.resume().await.unwrap();
+    bench.launcher.happened(&bench.running, &missed).await;
+    assert_eq!(state().status, State::Running);
 }
 
 #[tokio::test]

@@ -118,7 +118,14 @@ fn one(
             claims::make(image, allowance, notes, volume)?;
             image.path.clone()
         }
-        Work::Hotplugged { device, file } => existing(device, file)?,
+        Work::Existing { device, file, growth } => {
+            let path = existing(device, file)?;
+            let mut facts = facts(&path, preparation)?;
+            if !facts.block {
+                facts.room = Some(claims::room(&path, *growth)?);
+            }
+            return Ok(Some(facts));
+        }
         Work::EmptyDisk { path, size } => {
             create_qcow2(path, *size, None)?;
             path.clone()
@@ -144,7 +151,11 @@ fn one(
             path.clone()
         }
     };
-    volume_facts(&path, None, preparation.discard).map(Some).map_err(|source| failed(&path, source))
+    facts(&path, preparation).map(Some)
+}
+
+fn facts(path: &Path, preparation: &Preparation) -> Result<VolumeFacts, Problem> {
+    volume_facts(path, None, preparation.discard).map_err(|source| failed(path, source))
 }
 
 fn ephemeral(device: &Path, file: &Path, overlay: &Path) -> Result<VolumeFacts, Problem> {

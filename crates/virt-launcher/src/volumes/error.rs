@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use kubevirt_disk_image::ImageError;
 use kubevirt_disk_image::iso::IsoError;
+use kubevirt_domain::sizes::SizeError;
 
 /// A volume that cannot be made ready.
 #[derive(Debug, thiserror::Error)]
@@ -69,17 +70,9 @@ pub enum Problem {
         /// Percent that may be missing.
         tolerated_percent: u8,
     },
-    /// A quantity is no number of bytes.
-    #[error("{field} is {text:?}, which is no number of bytes")]
-    Quantity {
-        /// The field.
-        field: &'static str,
-        /// What it says.
-        text: String,
-    },
-    /// A size is less than a MiB.
-    #[error("{0} bytes are too few: a disk has at least 1Mi")]
-    TooSmall(u64),
+    /// A size is wrong.
+    #[error(transparent)]
+    Size(#[from] SizeError),
     /// The image of a container disk has no disk in it.
     #[error("there is no file in {}; put the disk there, or name it in containerDisk.path", .0.display())]
     NoDiskInImage(PathBuf),

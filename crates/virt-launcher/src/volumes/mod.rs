@@ -22,7 +22,7 @@ use kubevirt_disk_image::Allowance;
 use kubevirt_domain::Layout;
 
 pub use carry_out::{Note, Prepared, carry_out};
-pub use claims::{ClaimImage, Growth, possible_size};
+pub use claims::ClaimImage;
 pub use cloud_init::{DataSource, Device, Machine, Part, Seed, SeedData, SeedPlan, tagged_devices};
 pub use error::{Problem, VolumeError};
 pub use plan::{ImageFile, Preparation, Work, plan};
@@ -36,7 +36,7 @@ pub enum Purpose {
     Start,
     /// A machine that comes from another node: what the launcher makes itself is copied from there.
     MigrationTarget,
-    /// A machine that runs: only volumes that were added to it meanwhile.
+    /// A machine that runs: only volumes that were added to it meanwhile are new, and claims may have grown.
     Hotplug,
 }
 

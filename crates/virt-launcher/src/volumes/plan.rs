@@ -6,8 +6,9 @@ use kubevirt_api::names::annotations;
 use kubevirt_api::vmi::status::{PersistentVolumeClaimInfo, VolumePhase, VolumeStatus};
 use kubevirt_api::vmi::volumes::{HostDisk, HostDiskType, Volume};
 use kubevirt_domain::layout::Iso;
+use kubevirt_domain::sizes::{self, Growth};
 
-use super::claims::{ClaimImage, bytes, disk_size, growth_of_claim, size_of_claim};
+use super::claims::{ClaimImage, size_of_claim};
 use super::cloud_init::{self, SeedPlan};
 use super::error::{Problem, VolumeError};
 use super::{Purpose, Request};
@@ -56,12 +57,14 @@ pub enum Work {
         /// The layer.
         overlay: PathBuf,
     },
-    /// A volume that was added while the machine ran must be there.
-    Hotplugged {
+    /// A volume that was added while the machine ran, or that its machine runs on, must be there.
+    Existing {
         /// The device, if it is one.
         device: PathBuf,
         /// The image, if it is one.
         file: PathBuf,
+        /// How large the image may become.
+        growth: Option<Growth>,
     },
     /// A scratch disk.
     EmptyDisk {
@@ -164,11 +167,11 @@ impl<'a> Place<'a> {
         if self.is_hotplugged() {
             return Ok(self.hotplugged());
         }
-        if self.request.purpose == Purpose::Hotplug {
-            return Ok(None);
-        }
         if volume.persistent_volume_claim.is_some() || volume.data_volume.is_some() {
             return self.claim();
+        }
+        if self.request.purpose == Purpose::Hotplug {
+            return Ok(None);
         }
         if let Some(container) = &volume.container_disk {
             let image = ImageFile {
@@ -183,7 +186,7 @@ impl<'a> Place<'a> {
             return Ok(Some(Work::Ephemeral { device, file, overlay: layout.overlay(name).into() }));
         }
         if let Some(empty) = &volume.empty_disk {
-            let size = disk_size(bytes("emptyDisk.capacity", &empty.capacity)?)?;
+            let size = sizes::of_disk(sizes::bytes("emptyDisk.capacity", &empty.capacity)?)?;
             return Ok(Some(Work::EmptyDisk { path: layout.empty_disk(name).into(), size }));
         }
         if let Some(disk) = &volume.host_disk {
@@ -260,22 +263,23 @@ impl<'a> Place<'a> {
         if folders.any(|folder| folder.name == self.volume.name) {
             return Ok(None);
         }
-        let grows = self.request.purpose == Purpose::Start && self.is_writable_disk();
         let (layout, name) = (self.request.layout, self.volume.name.as_str());
-        let image = ClaimImage {
-            path: layout.claim_file(name).into(),
-            create: size_of_claim(self.info())?,
-            growth: self.info().filter(|_| grows).and_then(growth_of_claim),
-        };
-        Ok(Some(Work::Claim { device: layout.claim_block(name).into(), image }))
+        let (device, file) = (layout.claim_block(name).into(), layout.claim_file(name).into());
+        if self.request.purpose == Purpose::Hotplug {
+            return Ok(Some(Work::Existing { device, file, growth: self.growth() }));
+        }
+        let growth = self.growth().filter(|_| self.request.purpose == Purpose::Start);
+        let image = ClaimImage { path: file, create: size_of_claim(self.info())?, growth };
+        Ok(Some(Work::Claim { device, image }))
+    }
+
+    fn growth(&self) -> Option<Growth> {
+        self.info().filter(|_| self.is_writable_disk()).and_then(Growth::of_claim)
     }
 
     fn host_disk(&self, disk: &HostDisk) -> Result<Work, Problem> {
         let create = match (&disk.type_, &disk.capacity) {
-            (HostDiskType::DiskOrCreate, Some(capacity)) => match bytes("hostDisk.capacity", capacity)? {
-                0 => return Err(Problem::TooSmall(0)),
-                size => Ok(size),
-            },
+            (HostDiskType::DiskOrCreate, Some(_)) => Ok(sizes::of_host_disk(disk.capacity.as_ref())?),
             (HostDiskType::DiskOrCreate, None) => Err("hostDisk.capacity is not set"),
             _ => Err("hostDisk.type is not DiskOrCreate"),
         };
@@ -304,9 +308,10 @@ impl<'a> Place<'a> {
             // A dump is a file in the claim's folder, which bears the name that a device would.
             return mounted.then(|| Work::MemoryDump(layout.hotplug(name, true).into()));
         }
-        mounted.then(|| Work::Hotplugged {
+        mounted.then(|| Work::Existing {
             device: layout.hotplug(name, true).into(),
             file: layout.hotplug(name, false).into(),
+            growth: self.growth(),
         })
     }
 

@@ -29,6 +29,7 @@ pub fn volume_facts(path: &Path, backing: Option<&Path>, discard: bool) -> io::R
         discard,
         block_size: block_size(backing.unwrap_or(path)),
         size,
+        room: size,
     })
 }
 

@@ -70,7 +70,8 @@ async fn a_wish_that_cannot_be_met_names_its_field() {
 #[tokio::test]
 async fn a_host_without_kvm_is_refused_where_emulation_is_not_allowed() {
     let flags = vec!["--use-emulation=false"];
-    let pod = Pod::with(Settings { flags, set_up: "mount -t tmpfs none /dev", ..Settings::default() }).await;
+    let pod =
+        Pod::with(Settings { flags, set_up: "mount -t tmpfs none /dev".into(), ..Settings::default() }).await;
     let nothing = vmi(json!({"spec": {"domain": {"devices": {"disks": []}}, "volumes": []}}));
     let refused = pod.sync(&nothing).await.unwrap_err();
     assert!(refused.contains("/dev/kvm") && refused.contains("useEmulation"), "{refused}");
@@ -109,7 +110,7 @@ async fn a_launcher_leaves_even_if_nobody_listens() {
 async fn a_full_disk_pauses_the_guest_until_there_is_room() {
     let set_up =
         "mkdir -p private/vmi-disks/data && mount -t tmpfs -o size=6m,mode=777 none private/vmi-disks/data";
-    let pod = Pod::with(Settings { set_up, ..Settings::default() }).await;
+    let pod = Pod::with(Settings { set_up: set_up.into(), ..Settings::default() }).await;
     pod.container_disk(0);
     let inside = format!("/proc/{}/root{}", pod.launcher(), pod.private().join("vmi-disks/data").display());
     let image = std::fs::File::create(format!("{inside}/disk.img")).unwrap();

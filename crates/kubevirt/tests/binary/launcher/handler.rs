@@ -57,14 +57,19 @@ impl Drop for Handler {
 }
 
 impl Heard {
-    /// Waits for a report that the test wants to see.
+    /// Waits for a report that the test wants to see; the latest, if there are several.
     pub(crate) async fn wait(&self, what: &str, wanted: impl Fn(&DomainReport) -> bool) -> DomainReport {
         let mut follow = self.reports.subscribe();
         let found = tokio::time::timeout(PATIENCE, follow.wait_for(|all| all.iter().any(&wanted))).await;
         match found {
-            Ok(Ok(all)) => all.iter().find(|report| wanted(report)).unwrap().clone(),
+            Ok(Ok(all)) => all.iter().rev().find(|report| wanted(report)).unwrap().clone(),
             _ => panic!("never heard of {what}: {:#?}", self.last().map(|report| report.status)),
         }
+    }
+
+    /// All reports so far.
+    pub(crate) fn all(&self) -> Vec<DomainReport> {
+        self.reports.borrow().clone()
     }
 
     /// The latest report.

@@ -2,10 +2,15 @@
 
 mod adoption;
 mod boot;
+mod claims;
+mod companions;
 mod faults;
 mod guest;
 mod handler;
+mod metrics;
+mod migration;
 mod network;
 mod pod;
 mod power;
+mod proxy;
 mod volumes;

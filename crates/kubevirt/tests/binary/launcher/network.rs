@@ -1,7 +1,8 @@
 //! The bindings of a network, seen from inside the guest and from the world beyond its pod.
 
-use kubevirt_network::{Binding, InterfaceRequest, LAUNCHER_USER, Masquerade, NetNs, Wiring, phase1};
+use kubevirt_network::{Binding, InterfaceRequest, Masquerade, NetNs, Wiring, phase1};
 use serde_json::{Value, json};
+use test_guest::Console;
 use tokio::process::Child;
 
 use super::pod::{Pod, sleeper, vmi};
@@ -20,6 +21,14 @@ impl World {
         within(inside, "ip route add default via 10.9.0.1");
         within(outside, "ip addr add 10.9.0.1/24 dev eth0; ip link set eth0 up");
         world
+    }
+
+    /// Gives both ends an address of the other family too.
+    fn with_ipv6(self, pod: &Pod) -> Self {
+        let (inside, outside) = (pod.network(), self.keeper.id().unwrap());
+        within(outside, "ip addr add fd99::1/64 dev eth0 nodad");
+        within(inside, "ip addr add fd99::2/64 dev eth0 nodad; ip -6 route add default via fd99::1");
+        self
     }
 
     /// Listens in the world, and says what the first caller sent.
@@ -52,10 +61,8 @@ fn request(network: &str, link: &str, place: u8, binding: Binding, queues: u32) 
         pod_interfaces: vec![link.into()],
         primary: place == 0,
         place,
-        binding,
-        mac: None,
         queues,
-        owner: LAUNCHER_USER,
+        ..InterfaceRequest::on_pod_network(binding)
     }
 }
 
@@ -66,6 +73,9 @@ async fn wire(pod: &mut Pod, requests: &[InterfaceRequest]) {
     let wirings = phase1::configure(&namespace, requests, &known).await.unwrap();
     pod.options.network_json = serde_json::to_vec(&wirings).unwrap();
 }
+
+/// What the guest says of its address.
+const OWN_ADDRESS: &str = "ip -4 -o addr show eth0 | awk '{ print $4 }'";
 
 fn masquerade() -> Binding {
     Binding::Masquerade(Masquerade::default())
@@ -81,12 +91,11 @@ fn wish(binding: Value, cores: u32) -> Value {
     }}))
 }
 
-async fn talk(pod: &Pod, world: &World, vmi: &Value, address: &str, pod_address: &str) {
-    let mut console = pod.boot(vmi).await;
-    let own = "ip -4 -o addr show eth0 | awk '{ print $4 }'";
-    console.until(own, address).await.unwrap();
+/// Carries a word from the guest to the world, and another back.
+async fn talk(console: &mut Console, world: &World, world_address: &str, pod_address: &str) {
     let mut listener = world.listen(4000);
-    console.until("echo from the guest | nc -w 20 10.9.0.1 4000 && echo sent", "sent").await.unwrap();
+    let send = format!("echo from the guest | nc -w 20 {world_address} 4000 && echo sent");
+    console.until(&send, "sent").await.unwrap();
     let mut heard = String::new();
     std::io::Read::read_to_string(&mut listener.stdout.take().unwrap(), &mut heard).unwrap();
     listener.wait().unwrap();
@@ -103,9 +112,27 @@ async fn a_guest_talks_through_masquerade_with_many_queues() {
     let world = World::connect(&pod);
     wire(&mut pod, &[request("default", "eth0", 0, masquerade(), 2)]).await;
     let vmi = wish(json!({"masquerade": {}}), 2);
-    talk(&pod, &world, &vmi, "10.0.2.2/24", "10.9.0.2").await;
+    let mut console = pod.boot(&vmi).await;
+    console.until(OWN_ADDRESS, "10.0.2.2/24").await.unwrap();
+    talk(&mut console, &world, "10.9.0.1", "10.9.0.2").await;
     let queues = pod.domain().await.unwrap().spec.unwrap().interfaces[0].queues;
     assert_eq!(queues, 2);
+}
+
+#[tokio::test]
+async fn a_guest_gets_both_kinds_of_addresses() {
+    let mut pod = Pod::start().await;
+    pod.container_disk(0);
+    let world = World::connect(&pod).with_ipv6(&pod);
+    wire(&mut pod, &[request("default", "eth0", 0, masquerade(), 1)]).await;
+    let mut console = pod.boot(&wish(json!({"masquerade": {}}), 1)).await;
+    console.until(OWN_ADDRESS, "10.0.2.2/24").await.unwrap();
+    let six = "ip -6 -o addr show eth0 scope global | awk '{ sub(\"/.*\", \"\", $4); print $4 }'";
+    console.until(six, "fd10:0:2::2").await.unwrap();
+    // DHCP has no word for a router here, and nobody in the pod advertises one.
+    console.run("ip -6 route replace fd10:0:2::1 dev eth0").await.unwrap();
+    console.run("ip -6 route replace default via fd10:0:2::1 dev eth0").await.unwrap();
+    talk(&mut console, &world, "fd99::1", "fd99::2").await;
 }
 
 #[tokio::test]
@@ -114,7 +141,9 @@ async fn a_guest_on_a_bridge_has_the_address_of_its_pod() {
     pod.container_disk(0);
     let world = World::connect(&pod);
     wire(&mut pod, &[request("default", "eth0", 0, Binding::Bridge, 1)]).await;
-    talk(&pod, &world, &wish(json!({"bridge": {}}), 1), "10.9.0.2/24", "10.9.0.2").await;
+    let mut console = pod.boot(&wish(json!({"bridge": {}}), 1)).await;
+    console.until(OWN_ADDRESS, "10.9.0.2/24").await.unwrap();
+    talk(&mut console, &world, "10.9.0.1", "10.9.0.2").await;
 }
 
 #[tokio::test]

@@ -6,7 +6,10 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kubevirt_launcher_rpc::cmd::cmd_client::CmdClient;
-use kubevirt_launcher_rpc::cmd::{self, EmptyRequest, VirtualMachineOptions, VmiRequest};
+use kubevirt_launcher_rpc::cmd::{
+    self, EmptyRequest, ExecRequest, MigrationRequest, VirtualMachineOptions, VmiRequest,
+};
+use kubevirt_launcher_rpc::migration::{MigrationOptions, SOCKETS, Stream};
 use kubevirt_launcher_rpc::report::{Reason, State};
 use kubevirt_launcher_rpc::{DomainReport, connect};
 use serde_json::{Value, json};
@@ -16,6 +19,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::transport::Channel;
 
 use super::handler::{Handler, PATIENCE};
+use super::proxy::{Slow, hang_up_at_answer};
 
 /// The user that launchers run as.
 pub(crate) const USER: u32 = 107;
@@ -38,7 +42,7 @@ pub(crate) struct Pod {
     commands: Option<CmdClient<Channel>>,
     pub(crate) handler: Option<Handler>,
     pub(crate) options: VirtualMachineOptions,
-    _place: SemaphorePermit<'static>,
+    _place: Option<SemaphorePermit<'static>>,
 }
 
 /// How a pod differs from the usual.
@@ -50,8 +54,12 @@ pub(crate) struct Settings {
     pub(crate) no_handler: bool,
     /// The guest with all drivers.
     pub(crate) all_drivers: bool,
-    /// Runs in the pod's mount namespace before the launcher.
-    pub(crate) set_up: &'static str,
+    /// Runs in the pod's mount namespace before the launcher, in the pod's folder.
+    pub(crate) set_up: String,
+    /// What the launcher may do beyond the usual.
+    pub(crate) capabilities: Vec<&'static str>,
+    /// Whoever starts it has a place for its guest already.
+    pub(crate) has_place: bool,
     /// A memory cgroup to run in.
     pub(crate) cgroup: Option<PathBuf>,
     /// Folders lie where a kubelet has them.
@@ -65,7 +73,7 @@ impl Pod {
     }
 
     pub(crate) async fn with(settings: Settings) -> Self {
-        let place = GUESTS.acquire().await.unwrap();
+        let place = if settings.has_place { None } else { Some(GUESTS.acquire().await.unwrap()) };
         let folder = new_folder(settings.like_kubelet);
         let network = sleeper();
         let mut pod = Self {
@@ -169,9 +177,93 @@ impl Pod {
     pub(crate) fn write(&self, path: &Path, content: &[u8]) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
+        self.own(path);
+    }
+
+    /// Gives what is there, and the folders that it is in, to the launcher's user.
+    pub(crate) fn own(&self, path: &Path) {
         for own in path.ancestors().take_while(|own| own.starts_with(&self.folder) && **own != self.folder) {
             chown(own, Some(USER), Some(USER)).unwrap();
         }
+    }
+
+    /// Puts a disk in place that pods of a test share.
+    pub(crate) fn shared_disk(&self, file: &Path, name: &str) {
+        let place = self.private().join("vmi-disks").join(name);
+        std::fs::create_dir_all(&place).unwrap();
+        std::fs::hard_link(file, place.join("disk.img")).unwrap();
+        self.own(&place.join("disk.img"));
+    }
+
+    /// Lets this pod reach another, as the handlers of their nodes would.
+    pub(crate) fn connect_to(&self, target: &Self) {
+        let folder = self.share().join(SOCKETS);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        for stream in [Stream::Control, Stream::Memory, Stream::Disks] {
+            let socket = |pod: &Self| stream.socket(&pod.share(), UID);
+            std::os::unix::fs::symlink(socket(target), socket(self)).unwrap();
+        }
+        self.own(&folder);
+    }
+
+    /// The same, but the connection of the launchers fails instead of an answer of the target.
+    pub(crate) fn connect_badly_to(&self, target: &Self, answer: u32, recovers: bool) {
+        self.connect_to(target);
+        let socket = |pod: &Self| Stream::Control.socket(&pod.share(), UID);
+        std::fs::remove_file(socket(self)).unwrap();
+        hang_up_at_answer(socket(self), socket(target), answer, recovers);
+        self.own(&socket(self));
+    }
+
+    /// The same, but memory moves slowly and over a connection that can break.
+    pub(crate) fn connect_slowly_to(&self, target: &Self) -> Slow {
+        self.connect_to(target);
+        let socket = |pod: &Self| Stream::Memory.socket(&pod.share(), UID);
+        std::fs::remove_file(socket(self)).unwrap();
+        let slow = Slow::between(socket(self), socket(target));
+        self.own(&socket(self));
+        slow
+    }
+
+    /// Gets ready for a machine from another pod.
+    pub(crate) async fn prepare(&self, vmi: &Value) {
+        told(self.commands().sync_migration_target(self.request(vmi)).await).unwrap();
+    }
+
+    /// Begins to move the machine.
+    pub(crate) async fn migrate(&self, vmi: &Value, options: &MigrationOptions) -> Result<(), String> {
+        let options = serde_json::to_vec(options).unwrap();
+        let vmi = self.request(vmi).vmi;
+        told(self.commands().migrate_virtual_machine(MigrationRequest { vmi, options }).await)
+    }
+
+    /// Ends the machine at once, and the launcher with it.
+    pub(crate) async fn kill(&mut self) {
+        self.call(|mut launcher, vmi| async move { launcher.kill_virtual_machine(vmi).await }).await.unwrap();
+        assert_eq!(self.exit_code().await, 0);
+    }
+
+    /// What a shell in the guest prints, by its agent.
+    pub(crate) async fn shell(&self, script: &str) -> String {
+        let request = ExecRequest {
+            domain_name: "default_web".into(),
+            command: "/bin/sh".into(),
+            args: vec!["-c".into(), script.into()],
+            timeout_seconds: i32::try_from(PATIENCE.as_secs()).unwrap(),
+        };
+        let answer = self.commands().exec(request).await.unwrap().into_inner();
+        assert!(answer.response.as_ref().is_some_and(|response| response.success), "{script}: {answer:?}");
+        assert_eq!(answer.exit_code, 0, "{script}: {answer:?}");
+        answer.std_out.trim().to_owned()
+    }
+
+    /// All that the guest has said on its serial console here.
+    pub(crate) fn transcript(&self) -> String {
+        let reports = self.handler.as_ref().unwrap().heard.all();
+        let domain = reports.into_iter().rev().find_map(|report| report.spec).unwrap();
+        let log = domain.devices.console.unwrap().log.unwrap();
+        String::from_utf8_lossy(&std::fs::read(log).unwrap()).replace('\r', "")
     }
 
     fn commands(&self) -> CmdClient<Channel> {
@@ -364,6 +456,8 @@ fn launch(folder: &Path, network: u32, settings: &Settings) -> Child {
     let cgroup = settings.cgroup.as_ref().map(|cgroup| format!("echo $$ >{}/cgroup.procs", cgroup.display()));
     let script =
         format!("{}\ncd {}\n{}\nexec \"$@\"", cgroup.unwrap_or_default(), folder.display(), settings.set_up);
+    let capabilities = ["-all", "+net_bind_service"].iter().chain(&settings.capabilities);
+    let capabilities = capabilities.copied().collect::<Vec<_>>().join(",");
     let mut command = Command::new("nsenter");
     command
         .arg(format!("--net=/proc/{network}/ns/net"))
@@ -380,8 +474,7 @@ fn launch(folder: &Path, network: u32, settings: &Settings) -> Child {
             "setpriv",
         ])
         .args(["--reuid", "107", "--regid", "107", "--clear-groups", "--no-new-privs"])
-        .args(["--bounding-set=-all,+net_bind_service", "--inh-caps=-all,+net_bind_service"])
-        .arg("--ambient-caps=-all,+net_bind_service")
+        .args(["bounding-set", "inh-caps", "ambient-caps"].map(|set| format!("--{set}={capabilities}")))
         .arg(program(folder))
         .args(["--name", "web", "--namespace", "default", "--uid", UID, "--qemu-timeout", "5m"])
         .args(["--grace-period-seconds", "60", "--hook-sidecars", "0", "--use-emulation"])

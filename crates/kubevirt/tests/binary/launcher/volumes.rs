@@ -11,11 +11,12 @@ const SERVICE_ACCOUNT: &str = "mount -t tmpfs none /run
 
 #[tokio::test]
 async fn every_bus_and_every_source_is_seen_in_the_guest() {
-    let settings = Settings { all_drivers: true, set_up: SERVICE_ACCOUNT, ..Settings::default() };
+    let settings = Settings { all_drivers: true, set_up: SERVICE_ACCOUNT.into(), ..Settings::default() };
     let pod = Pod::with(settings).await;
     pod.container_disk(0);
     let private = pod.private();
     pod.write(&private.join("vmi-disks/claim/disk.img"), &vec![0; 4 << 20]);
+    pod.write(&private.join("vmi-disks/data/disk.img"), &vec![0; 5 << 20]);
     let mut below = vec![0; 2 << 20];
     below[..5].copy_from_slice(b"below");
     pod.write(&private.join("vmi-disks/scratch/disk.img"), &below);
@@ -27,6 +28,7 @@ async fn every_bus_and_every_source_is_seen_in_the_guest() {
     let sources = json!([
         {"name": "root", "containerDisk": {"image": "guest"}},
         {"name": "claim", "persistentVolumeClaim": {"claimName": "claim"}},
+        {"name": "data", "dataVolume": {"name": "data"}},
         {"name": "scratch", "ephemeral": {"persistentVolumeClaim": {"claimName": "scratch"}}},
         {"name": "empty", "emptyDisk": {"capacity": "3Mi"}},
         {"name": "host", "hostDisk": {"path": "/data/there.img", "type": "Disk"}},
@@ -40,6 +42,7 @@ async fn every_bus_and_every_source_is_seen_in_the_guest() {
     let disks = json!([
         {"name": "root", "disk": {"bus": "virtio"}, "bootOrder": 1},
         {"name": "claim", "disk": {"bus": "sata"}, "serial": "claim"},
+        {"name": "data", "disk": {"bus": "scsi"}, "serial": "data"},
         {"name": "scratch", "disk": {"bus": "virtio"}, "serial": "scratch"},
         {"name": "empty", "disk": {"bus": "scsi"}, "serial": "empty"},
         {"name": "host", "disk": {"bus": "usb"}, "serial": "host"},
@@ -64,7 +67,9 @@ async fn every_bus_and_every_source_is_seen_in_the_guest() {
         format!("for b in /sys/block/*; do [ $(cat $b/size) = {sectors} ] && echo ${{b##*/}}; done; true")
     };
     let mut names = Vec::new();
-    for (sectors, bus) in [(8192, "/ata"), (4096, "/virtio"), (6144, "/host"), (12288, "/usb")] {
+    for (sectors, bus) in
+        [(8192, "/ata"), (4096, "/virtio"), (6144, "/host"), (12288, "/usb"), (10240, "/host")]
+    {
         let name = console.run(&of_size(sectors)).await.unwrap();
         let path = console.run(&format!("readlink -f /sys/block/{name}")).await.unwrap();
         assert!(!name.is_empty() && path.contains(bus), "{sectors} sectors: {name:?} at {path}");
