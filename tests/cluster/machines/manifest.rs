@@ -35,9 +35,15 @@ pub fn idle() -> Value {
     })
 }
 
-/// Lets tests in by ssh, and tells them when all is up.
+/// Lets tests in by ssh, as root, to whom cloud-init gives no keys by itself.
 pub fn user_data(name: &str) -> anyhow::Result<String> {
-    Ok(format!("#cloud-config\nhostname: {name}\nssh_authorized_keys:\n  - {}\n", key()?.public))
+    let key = &key()?.public;
+    let commands = [
+        "mkdir -p -m 700 /root/.ssh".to_owned(),
+        format!("echo '{key}' >/root/.ssh/authorized_keys"),
+        "chmod 600 /root/.ssh/authorized_keys".to_owned(),
+    ];
+    Ok(format!("#cloud-config\nhostname: {name}\nruncmd:\n  - {}\n", commands.join("\n  - ")))
 }
 
 /// An instance.

@@ -44,8 +44,7 @@ async fn always_and_halted() -> Result<()> {
             wait_for_successor(test, "vm", &first).await?;
             set_strategy(test, "vm", "Halted").await?;
             wait_for_status(test, "vm", PrintableStatus::Stopped).await?;
-            assert!(instances(test).get_opt("vm").await?.is_none());
-            Ok(())
+            test.wait_until_gone(&instances(test), "vm").await
         })
         .await
 }

@@ -27,6 +27,15 @@ async fn the_first_manifest_applies_unchanged_and_starts() -> Result<()> {
             assert!(instances(test).get_opt("testvm").await?.is_none());
 
             let _leave = may_boot().await?;
+            // No registry is in reach of the nodes: its disk is the guest that they have, which needs more memory.
+            let guest = &test_kit::system_images()?.guest.reference;
+            let disk = json!([
+                {"op": "replace", "path": "/spec/template/spec/volumes/0/containerDisk/image", "value": guest},
+                {"op": "add", "path": "/spec/template/spec/volumes/0/containerDisk/imagePullPolicy", "value": "IfNotPresent"},
+                {"op": "replace", "path": "/spec/template/spec/domain/resources/requests/memory", "value": "192M"},
+            ]);
+            let disk: json_patch::Patch = serde_json::from_value(disk)?;
+            vms.patch("testvm", &PatchParams::default(), &Patch::Json::<()>(disk)).await?;
             let start = json!({"spec": {"running": true}});
             let vm = vms.patch("testvm", &PatchParams::default(), &Patch::Merge(start)).await?;
             assert_eq!(vm.spec.run_strategy, None);
