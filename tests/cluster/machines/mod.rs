@@ -1,5 +1,6 @@
 //! Virtual machines on a cluster with our system: from a manifest to a guest, and what becomes of both.
 
+mod chaos;
 mod ends;
 mod guest;
 mod key;
