@@ -23,6 +23,7 @@ pub mod facts;
 pub mod layout;
 pub mod migration;
 pub mod needs;
+pub mod passt;
 pub mod pci;
 pub mod pinning;
 pub mod qemu;

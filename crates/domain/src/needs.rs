@@ -120,7 +120,7 @@ fn image_needs(disk: &str, image: &Image, read_only: bool, list: &mut Vec<Need>)
 /// Sockets that other processes listen on before QEMU comes.
 fn sockets(domain: &Domain) -> Vec<String> {
     let switch = |backend: &NetBackend| match backend {
-        NetBackend::VhostUser { socket } => Some(socket.clone()),
+        NetBackend::VhostUser { socket, .. } => Some(socket.clone()),
         NetBackend::Tap { .. } => None,
     };
     let tpm = domain.devices.tpm.iter().map(|tpm| tpm.socket.clone());

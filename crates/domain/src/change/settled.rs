@@ -151,8 +151,10 @@ fn disk(running: &Disk, wanted: &Disk) -> Disk {
 /// What the card is wired to is the host's; how many queues it has followed from the CPUs of that time.
 fn interface(running: &Interface, wanted: &Interface) -> Interface {
     let backend = match (&running.backend, &wanted.backend) {
-        (NetBackend::Tap { .. }, NetBackend::Tap { .. })
-        | (NetBackend::VhostUser { .. }, NetBackend::VhostUser { .. }) => running.backend.clone(),
+        (NetBackend::Tap { .. }, NetBackend::Tap { .. }) => running.backend.clone(),
+        (NetBackend::VhostUser { socket, .. }, NetBackend::VhostUser { ports, .. }) => {
+            NetBackend::VhostUser { socket: socket.clone(), ports: ports.clone() }
+        }
         (_, wanted) => wanted.clone(),
     };
     Interface {

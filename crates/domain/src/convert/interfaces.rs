@@ -1,15 +1,18 @@
 //! Network cards that are wired to taps or sockets; virtual functions are host devices.
 
+use kubevirt_api::names::external::istio;
 use kubevirt_api::vmi::network::{Interface as InterfaceSpec, InterfaceState};
 
 use super::{Conversion, text};
 use crate::domain::Architecture;
-use crate::domain::network::{Interface, NetBackend, NicModel};
+use crate::domain::network::{ForwardedPorts, Interface, NetBackend, NicModel, Ports};
 use crate::facts::InterfaceFacts;
 use crate::pci::Role;
 
 /// Most queues of a tap device.
 const MAX_QUEUES: u32 = 256;
+/// Ports of a pod that Istio's proxy listens on itself.
+const PROXY_PORTS: [u16; 10] = [15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090];
 
 /// All cards that the machine has now.
 pub(super) fn convert(c: &mut Conversion<'_>) -> Vec<Interface> {
@@ -100,7 +103,8 @@ fn backend(
     }
     if interface.passt_binding.is_some() {
         let socket = c.layout.machine(c.uid(), &format!("passt-{}.sock", interface.name));
-        return Some(NetBackend::VhostUser { socket });
+        let ports = forwarded_ports(c, field, interface);
+        return Some(NetBackend::VhostUser { socket, ports });
     }
     if let Some(name) = text(&facts.tap) {
         let vhost = c.host.vhost_net;
@@ -114,6 +118,37 @@ fn backend(
     };
     c.unsupported(field, reason);
     None
+}
+
+/// The ports that a user-space switch passes on: those that the VMI lists, else all but those of a proxy in the pod.
+fn forwarded_ports(c: &mut Conversion<'_>, field: &str, interface: &InterfaceSpec) -> ForwardedPorts {
+    let annotation = c.vmi.metadata.annotations.as_ref().and_then(|all| all.get(istio::INJECT));
+    let has_proxy = annotation.is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    let listed = interface.ports.as_deref().unwrap_or_default();
+    if listed.is_empty() && !has_proxy {
+        return ForwardedPorts::default();
+    }
+    let (mut tcp, mut udp) = (Vec::new(), Vec::new());
+    for (index, port) in listed.iter().enumerate() {
+        let field = format!("{field}.ports[{index}]");
+        let Some(number) = u16::try_from(port.port).ok().filter(|number| *number > 0) else {
+            c.unsupported(format!("{field}.port"), format_args!("{} is no port", port.port));
+            continue;
+        };
+        match port.protocol.as_deref().unwrap_or_default().to_lowercase().as_str() {
+            "" | "tcp" if has_proxy && PROXY_PORTS.contains(&number) => {
+                c.unsupported(format!("{field}.port"), "the proxy in the pod needs it");
+            }
+            "" | "tcp" => tcp.push(number),
+            "udp" => udp.push(number),
+            other => c.unsupported(format!("{field}.protocol"), format_args!("{other:?} is not known")),
+        }
+    }
+    let tcp = match listed.is_empty() {
+        true => Ports::AllBut { ports: PROXY_PORTS.to_vec() },
+        false => Ports::Only { ports: tcp },
+    };
+    ForwardedPorts { tcp, udp: Ports::Only { ports: udp } }
 }
 
 /// The VMI's address, the network's, the one it had before, or one that follows from its name.

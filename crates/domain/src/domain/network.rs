@@ -68,5 +68,39 @@ pub enum NetBackend {
     VhostUser {
         /// Path of the socket.
         socket: String,
+        /// Ports of the pod that lead to the guest.
+        #[serde(default)]
+        ports: ForwardedPorts,
+    },
+}
+
+/// Ports of the pod that lead to the guest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ForwardedPorts {
+    /// Of TCP.
+    pub tcp: Ports,
+    /// Of UDP.
+    pub udp: Ports,
+}
+
+/// Some ports of one protocol.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Ports {
+    /// All of them.
+    #[default]
+    All,
+    /// All that others in the pod do not need.
+    AllBut {
+        /// Their ports.
+        #[serde(default)]
+        ports: Vec<u16>,
+    },
+    /// Some.
+    Only {
+        /// Which.
+        #[serde(default)]
+        ports: Vec<u16>,
     },
 }

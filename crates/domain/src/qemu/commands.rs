@@ -93,7 +93,7 @@ pub fn resize(disk: &str, size: u64) -> Command {
 /// under these names.
 pub fn attach_interface(domain: &Domain, interface: &Interface) -> Vec<Command> {
     let mut commands = Vec::new();
-    if let NetBackend::VhostUser { socket } = &interface.backend {
+    if let NetBackend::VhostUser { socket, .. } = &interface.backend {
         let address = json!({ "type": "unix", "data": { "path": socket } });
         let backend = json!({ "type": "socket", "data": { "addr": address, "server": false } });
         let arguments = json!({ "id": names::card_stream(&interface.name), "backend": backend });

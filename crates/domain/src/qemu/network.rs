@@ -12,7 +12,7 @@ pub(super) fn add(domain: &Domain, args: &mut Args) {
 }
 
 fn add_one(domain: &Domain, interface: &Interface, args: &mut Args) {
-    if let NetBackend::VhostUser { socket } = &interface.backend {
+    if let NetBackend::VhostUser { socket, .. } = &interface.backend {
         console::connect(args, &names::card_stream(&interface.name), socket);
     }
     host_side(interface, |_, fd| fd.to_string(), args);

@@ -43,7 +43,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("domain.devices.interfaces[].masquerade", "the pod's network; the facts name the tap"),
     ("domain.devices.interfaces[].dhcpOptions", "DHCP"),
     ("domain.devices.interfaces[].portRanges", "the pod's network"),
-    ("domain.devices.interfaces[].ports", "the pod's network"),
+    ("domain.devices.interfaces[].ports[].name", "Services"),
     ("domain.firmware.bootloader.efi.persistent", "the volume that the variables are on"),
     ("domain.firmware.kernelBoot.container.image", "the pod"),
     ("domain.firmware.kernelBoot.container.imagePullPolicy", "the pod"),

@@ -6,7 +6,8 @@ use std::fmt::Write;
 use std::{env, fs};
 
 use crate::support::{Case, cases, folder};
-use kubevirt_domain::{Domain, Layout, convert, qemu};
+use kubevirt_domain::domain::network::NetBackend;
+use kubevirt_domain::{Domain, Layout, convert, passt, qemu};
 
 #[test]
 fn every_case_is_as_it_was() {
@@ -63,6 +64,11 @@ fn outcome(case: &Case) -> (&'static str, String) {
     }
     for file in &domain.files {
         write!(text, "\n# with {} holding {}", file.path, file.content).unwrap();
+    }
+    for interface in &domain.interfaces {
+        if let NetBackend::VhostUser { socket, ports } = &interface.backend {
+            write!(text, "\n# beside passt {}", passt::arguments(socket, ports).join(" ")).unwrap();
+        }
     }
     if let Some(pinning) = &domain.pinning {
         write!(text, "\n# pinned {}", serde_json::to_string(pinning).unwrap()).unwrap();

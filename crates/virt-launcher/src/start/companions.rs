@@ -6,9 +6,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::Stdio;
 
-use kubevirt_domain::Domain;
 use kubevirt_domain::domain::network::NetBackend;
 use kubevirt_domain::swtpm::{Swtpm, SwtpmFacts};
+use kubevirt_domain::{Domain, passt};
 use tokio::process::{Child, Command};
 
 use super::Way;
@@ -28,18 +28,11 @@ pub(super) async fn start(domain: &Domain, way: Way) -> Result<Vec<Child>, Comma
         }
     }
     for interface in &domain.interfaces {
-        if let NetBackend::VhostUser { socket } = &interface.backend {
-            companions.push(spawn("passt", passt(socket))?);
+        if let NetBackend::VhostUser { socket, ports } = &interface.backend {
+            companions.push(spawn("passt", passt::arguments(socket, ports))?);
         }
     }
     Ok(companions)
-}
-
-/// Arguments of passt for a card that shares the guest's memory with it: all ports of the pod lead to the guest.
-fn passt(socket: &str) -> Vec<String> {
-    let fixed = ["--foreground", "--one-off", "--vhost-user", "--tcp-ports", "all", "--udp-ports", "all"];
-    let fixed = fixed.into_iter().map(str::to_owned);
-    fixed.chain(["--socket".to_owned(), socket.to_owned()]).collect()
 }
 
 /// Whether this emulator can leave state to the one on another node: an older one refuses to be told about it.

@@ -184,7 +184,7 @@ fn host_disks_are_there_or_made() {
     for (vmi, expected) in [
         (disk("Disk", None), "because hostDisk.type is not DiskOrCreate"),
         (disk("DiskOrCreate", None), "because hostDisk.capacity is not set"),
-        (disk("DiskOrCreate", Some("0")), "too few"),
+        (disk("DiskOrCreate", Some("0")), "hostDisk.capacity is 0"),
         (disk("DiskOrCreate", Some("x")), "hostDisk.capacity is \"x\""),
         (disk("DiskOrCreate", Some("8000Ti")), "there is no space for"),
     ] {
