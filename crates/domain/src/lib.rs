@@ -20,6 +20,7 @@ pub mod convert;
 pub mod domain;
 pub mod error;
 pub mod facts;
+pub mod host_model;
 pub mod layout;
 pub mod migration;
 pub mod needs;

@@ -22,6 +22,13 @@ pub struct Cpu {
     pub tsc_frequency: Option<i64>,
 }
 
+impl Cpu {
+    /// Whether it is the CPU of the host where the machine began, in words that mean the same on any other.
+    pub fn is_of_host(&self) -> bool {
+        matches!(self.asked.as_str(), "" | "host-model") && !matches!(self.model.as_str(), "host" | "max")
+    }
+}
+
 /// One CPU flag.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -23,6 +23,7 @@ pub use commands::{
 };
 
 use crate::domain::Domain;
+use crate::domain::cpu::CpuFeature;
 use crate::domain::disk::Disk;
 use crate::domain::network::Interface;
 use args::Args;
@@ -42,7 +43,12 @@ pub fn arguments(domain: &Domain) -> Vec<String> {
 ///
 /// It starts stopped and empty, and says over its monitor where it listens.
 pub fn incoming_arguments(domain: &Domain) -> Vec<String> {
-    let mut args = build(domain);
+    let mut domain = domain.clone();
+    if domain.is_kvm() && domain.cpu.is_of_host() {
+        // The guest knows its CPU: a host that cannot give it all of that must refuse.
+        domain.cpu.features.push(CpuFeature { name: "enforce".into(), enabled: true });
+    }
+    let mut args = build(&domain);
     args.option("-incoming", "defer");
     args.list
 }

@@ -33,7 +33,7 @@ fn elsewhere(case: &Case) -> (HostFacts, Layout) {
 
 #[test]
 fn every_stored_machine_stays_the_same_to_its_guest() {
-    let mut moved = 0;
+    let (mut moved, mut strict) = (0, 0);
     for case in cases() {
         let Ok(source) = convert(&case.vmi, &case.host, &case.qemu, &Layout::default()) else { continue };
         let (host, layout) = elsewhere(&case);
@@ -44,13 +44,18 @@ fn every_stored_machine_stays_the_same_to_its_guest() {
                 let (here, there) = (qemu::arguments(&source), qemu::arguments(&target));
                 assert_eq!(guest_side(&here), guest_side(&there), "{}", case.name);
                 assert!(!there.join(" ").contains("/var/run/kubevirt-private/"), "{}", case.name);
-                assert!(qemu::incoming_arguments(&target).ends_with(&["-incoming".into(), "defer".into()]));
+                let incoming = qemu::incoming_arguments(&target);
+                assert!(incoming.ends_with(&["-incoming".into(), "defer".into()]));
+                // What the guest knows of the first host's CPU must be there on the next.
+                let is_strict = incoming.iter().any(|argument| argument.contains(",enforce=on"));
+                assert_eq!(is_strict, target.is_kvm() && target.cpu.is_of_host(), "{}", case.name);
+                strict += u32::from(is_strict);
                 moved += 1;
             }
             Err(error) => assert!(stays, "{}: {error}", case.name),
         }
     }
-    assert!(moved > 40, "{moved}");
+    assert!(moved > 40 && strict > 10, "{moved} {strict}");
 }
 
 #[test]

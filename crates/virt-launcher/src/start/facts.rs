@@ -75,6 +75,7 @@ impl Launcher {
             kvm: self.host.accelerator().await? == Accelerator::Kvm,
             allow_emulation: self.arguments.allow_emulation || self.arguments.use_emulation,
             numa: numa(options.topology.as_ref()),
+            cpu: self.host.cpu().await?,
             cpuset: cpus::of_container().unwrap_or_default(),
             firmware: firmware(self.host.firmware()),
             devices: AllocatedDevices::from_env(&environment, device_names(vmi)),

@@ -1,10 +1,13 @@
 //! What is known of the host and of its QEMU, asked once.
 
+mod cpu;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use kubevirt_domain::QemuFacts;
 use kubevirt_domain::domain::Architecture;
+use kubevirt_domain::facts::HostCpu;
 use kubevirt_host::kvm::{self, Accelerator, Kvm, NoAccelerator};
 use kubevirt_qemu::process::{Launch, StartError};
 use kubevirt_qemu::qmp::QmpError;
@@ -17,11 +20,18 @@ use crate::orphans;
 pub struct Host {
     /// Architecture of the host.
     pub(crate) architecture: Architecture,
-    qemu: OnceCell<QemuFacts>,
+    told: OnceCell<Told>,
     kvm: OnceCell<Kvm>,
     allow_emulation: bool,
     use_emulation: bool,
     firmware: PathBuf,
+}
+
+/// What QEMU tells.
+#[derive(Clone)]
+struct Told {
+    qemu: QemuFacts,
+    cpu: HostCpu,
 }
 
 /// QEMU cannot be asked what it has.
@@ -40,7 +50,7 @@ impl Host {
         let architecture = Architecture::from_name(go_name(std::env::consts::ARCH)).unwrap_or_default();
         Self {
             architecture,
-            qemu: OnceCell::new(),
+            told: OnceCell::new(),
             kvm: OnceCell::new(),
             allow_emulation: arguments.allow_emulation,
             use_emulation: arguments.use_emulation,
@@ -83,7 +93,21 @@ impl Host {
 
     /// What QEMU has. The answer is the same for the launcher's life, so it is asked once, early.
     pub(crate) async fn qemu(&self) -> Result<QemuFacts, ProbeError> {
-        self.qemu.get_or_try_init(|| probe(self.architecture)).await.cloned()
+        self.told().await.map(|told| told.qemu.clone())
+    }
+
+    /// The host's CPU in words that mean the same on every host; nothing where guests are emulated, which are all
+    /// given the same.
+    pub(crate) async fn cpu(&self) -> Result<HostCpu, ProbeError> {
+        self.told().await.map(|told| told.cpu.clone())
+    }
+
+    async fn told(&self) -> Result<&Told, ProbeError> {
+        let ask = || async {
+            let kvm = matches!(self.accelerator().await, Ok(Accelerator::Kvm));
+            probe(self.architecture, kvm).await
+        };
+        self.told.get_or_try_init(ask).await
     }
 }
 
@@ -96,8 +120,9 @@ pub(crate) fn program(architecture: Architecture) -> PathBuf {
     if !in_path && other.is_file() { other.to_owned() } else { name.into() }
 }
 
-async fn probe(architecture: Architecture) -> Result<QemuFacts, ProbeError> {
-    let arguments = ["-machine", "none", "-nodefaults", "-display", "none"];
+async fn probe(architecture: Architecture, kvm: bool) -> Result<Told, ProbeError> {
+    let machine = if kvm { "none,accel=kvm" } else { "none" };
+    let arguments = ["-machine", machine, "-nodefaults", "-display", "none"];
     let launch = Launch {
         program: program(architecture),
         arguments: arguments.map(Into::into).to_vec(),
@@ -113,8 +138,16 @@ async fn probe(architecture: Architecture) -> Result<QemuFacts, ProbeError> {
         }
         machines.insert(kind.name.clone(), kind.name);
     }
+    let mut cpu = HostCpu::default();
+    // Elsewhere guests have the host's CPU as it is.
+    if kvm && architecture == Architecture::Amd64 {
+        match cpu::ask(&machine, "host").await {
+            Ok(told) => cpu = told,
+            Err(error) => tracing::warn!(%error, "guests get the host's CPU, which no other host may have"),
+        }
+    }
     process.end().await;
-    Ok(QemuFacts { version, devices, machines })
+    Ok(Told { qemu: QemuFacts { version, devices, machines }, cpu })
 }
 
 /// The name that Kubernetes has for an architecture of Rust.
