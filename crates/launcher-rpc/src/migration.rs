@@ -61,15 +61,54 @@ pub struct MigrationOptions {
     pub parallel_migration_threads: Option<u32>,
     /// Pause the guest rather than give up.
     pub allow_workload_disruption: bool,
+    /// How to tell that a guest writes faster than its memory moves; the older way if there are none.
+    pub stall_detector_options: Option<StallDetectorOptions>,
     /// Compression of the stream between several connections.
     pub compression: Option<String>,
+}
+
+/// When a migration counts as stalled, and what is done then. The defaults are KubeVirt's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct StallDetectorOptions {
+    /// Share by which less must be left for it to count as progress.
+    pub stall_margin: f64,
+    /// Seconds without progress.
+    pub stall_progress_timeout: u64,
+    /// Seconds that a guest may take to move once it was told to.
+    pub switchover_timeout: u64,
+    /// Weight of the newest measurement of the speed.
+    pub ewma_alpha: f64,
+    /// How many times the longest pause is still tried.
+    pub precopy_possible_factor: f64,
+    /// By how much patience shrinks each time.
+    pub patience_window_decay_factor: f64,
+    /// Wait for a moment when little is left.
+    pub search_local_minima: bool,
+    /// How many times the time for all of it a forced move may take.
+    pub completion_timeout_factor: f64,
+}
+
+impl Default for StallDetectorOptions {
+    fn default() -> Self {
+        Self {
+            stall_margin: 0.04,
+            stall_progress_timeout: 40,
+            switchover_timeout: 60,
+            ewma_alpha: 0.4,
+            precopy_possible_factor: 1.5,
+            patience_window_decay_factor: 0.5,
+            search_local_minima: true,
+            completion_timeout_factor: 2.0,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use super::{MigrationOptions, Stream};
+    use super::{MigrationOptions, StallDetectorOptions, Stream};
 
     #[test]
     fn sockets_have_kubevirts_names() {
@@ -77,6 +116,25 @@ mod tests {
         assert_eq!(name(Stream::Control), "/run/migrationproxy/ad00-source.sock");
         assert_eq!(name(Stream::Memory), "/run/migrationproxy/ad00-49152-source.sock");
         assert_eq!(name(Stream::Disks), "/run/migrationproxy/ad00-49153-source.sock");
+    }
+
+    #[test]
+    fn stalls_are_read_as_kubevirt_writes_them() {
+        let text = r#"{"StallDetectorOptions":{"StallMargin":0.1,"StallProgressTimeout":20,"SwitchoverTimeout":30,
+            "EwmaAlpha":0.5,"PrecopyPossibleFactor":2,"PatienceWindowDecayFactor":0.25,"SearchLocalMinima":false,
+            "CompletionTimeoutFactor":3}}"#;
+        let options: MigrationOptions = serde_json::from_str(text).unwrap();
+        let expected = StallDetectorOptions {
+            stall_margin: 0.1,
+            stall_progress_timeout: 20,
+            switchover_timeout: 30,
+            ewma_alpha: 0.5,
+            precopy_possible_factor: 2.0,
+            patience_window_decay_factor: 0.25,
+            search_local_minima: false,
+            completion_timeout_factor: 3.0,
+        };
+        assert_eq!(options.stall_detector_options, Some(expected));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kubevirt_api::names::events;
 use kubevirt_launcher_rpc::report::{Reason, State};
+use kubevirt_qemu::migration::MigrationStatus;
 use kubevirt_qemu::qmp::{Event, Events};
 
 use crate::agent;
@@ -55,6 +56,12 @@ impl Launcher {
             }
             Event::MemoryDeviceSizeChange { .. } | Event::BalloonChange { .. } => {
                 self.memory_changed(running);
+            }
+            // A guest whose memory follows again goes on without any further word.
+            Event::Migration { status: MigrationStatus::PostcopyActive | MigrationStatus::Completed }
+                if self.state() == (State::Paused, Reason::PostcopyFailed) && !self.is_moving() =>
+            {
+                self.look_again(running).await;
             }
             Event::Missed { count } => {
                 tracing::warn!(count, "events were missed, so QEMU is asked");

@@ -28,6 +28,18 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// Listens anew after [`MigrationStatus::PostcopyPaused`], for the side that the guest left to go on.
+    pub async fn recover(&self, from: &Channel) -> Result<(), QmpError> {
+        let told = self.qmp().run_urgent("migrate-recover", json!({ "uri": from.uri() })).await;
+        match told {
+            // It listens already, and the other side has not come.
+            Err(QmpError::Refused { desc, .. }) if desc.contains("already") => Ok(()),
+            told => told,
+        }
+    }
+}
+
 impl Incoming {
     /// Waits until all of the guest is here.
     pub async fn finish(mut self) -> Result<Progress, MigrationError> {

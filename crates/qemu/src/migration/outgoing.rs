@@ -50,6 +50,11 @@ impl Machine {
         Ok(Migration { machine: self.clone(), events, over: false })
     }
 
+    /// Connects anew after [`MigrationStatus::PostcopyPaused`], to a target that listens again.
+    pub async fn resume_migration(&self, to: &Channel) -> Result<(), QmpError> {
+        self.qmp().run("migrate", json!({ "uri": to.uri(), "resume": true })).await
+    }
+
     /// Follows a migration that is already under way.
     pub fn migration(&self) -> Migration {
         Migration { machine: self.clone(), events: self.events(), over: false }
@@ -113,7 +118,11 @@ impl Migration {
 /// Waits for news of a migration.
 pub(super) async fn change(machine: &Machine, events: &mut Events) -> Result<(), QmpError> {
     while let Some(happened) = events.next().await {
-        if matches!(happened.event, Event::Migration { .. } | Event::Missed { .. }) {
+        // A pass that begins tells best how much is left.
+        if matches!(
+            happened.event,
+            Event::Migration { .. } | Event::MigrationPass { .. } | Event::Missed { .. }
+        ) {
             return Ok(());
         }
     }

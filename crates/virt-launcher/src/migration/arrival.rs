@@ -34,6 +34,8 @@ pub(super) enum Arrival {
     TakenOver {
         /// UID of the migration.
         migration: String,
+        /// What names the sockets.
+        key: String,
     },
     /// It will not come.
     Failed(String),
@@ -47,6 +49,8 @@ pub(super) struct Coming {
     pub(super) running: Arc<Running>,
     /// How much of it is here.
     pub(super) news: watch::Receiver<News>,
+    /// What names the sockets.
+    pub(super) key: String,
     /// Disks are offered to be written.
     pub(super) disks: bool,
 }
@@ -144,7 +148,9 @@ impl Arrival {
             Self::Nothing => "the target is not prepared".to_owned(),
             Self::Expected { .. } => "the target has not been told what to receive".to_owned(),
             Self::Coming(coming) => format!("the target receives migration {}", coming.migration),
-            Self::TakenOver { migration } => format!("the target has what came with migration {migration}"),
+            Self::TakenOver { migration, .. } => {
+                format!("the target has what came with migration {migration}")
+            }
             Self::Failed(why) => why.clone(),
         }
     }

@@ -4,19 +4,23 @@ use std::time::{Duration, Instant};
 
 use kubevirt_domain::Domain;
 use kubevirt_launcher_rpc::migration::Stream;
-use kubevirt_launcher_rpc::report::MigrationProgress;
+use kubevirt_launcher_rpc::report::{MigrationProgress, Reason, State};
 use kubevirt_launcher_rpc::target::CopiedDisk;
-use kubevirt_qemu::migration::{Channel, Migration, MigrationStatus, Progress, Settings};
+use kubevirt_qemu::migration::{Channel, Migration, MigrationStatus, Parameters, Progress, Ram, Settings};
 use kubevirt_qemu::qmp::QmpError;
+use tokio::time::sleep;
 
 use super::leave::{Failure, Trip, stays, unless_cancelled};
 use super::link::LinkError;
 use super::mirror::Mirrors;
 use super::pace::{Mode, Step, next_step};
+use super::stall::Seen;
 use super::terms;
 
 /// How often progress is asked for.
 const BEAT: Duration = Duration::from_secs(1);
+/// How long to try to mend a connection that broke.
+const MEND: Duration = Duration::from_secs(600);
 
 impl Trip {
     /// Copies disks until the copies are in step.
@@ -39,7 +43,7 @@ impl Trip {
             match self.observe(news.progress) {
                 Step::Continue => {}
                 // Only memory can follow a guest that runs elsewhere.
-                Step::Pause | Step::Postcopy => self.pause().await?,
+                Step::Pause | Step::Postcopy | Step::Hasten(_) => self.pause().await?,
                 Step::Abort(reason) => return Err(Failure::GaveUp(reason)),
             }
         }
@@ -74,6 +78,7 @@ impl Trip {
                     migration.start_postcopy().await.map_err(stays)?;
                 }
                 Step::Pause => self.pause().await?,
+                Step::Hasten(downtime) => self.hasten(downtime).await?,
                 Step::Continue => {}
             }
             match progress.status {
@@ -94,7 +99,11 @@ impl Trip {
             remaining: ram.remaining,
             total: ram.total,
         });
-        let step = ram.map_or(Step::Continue, |ram| self.observe(ram));
+        let step = match (ram, &progress.ram) {
+            (Some(report), Some(ram)) if self.stall.is_some() => self.observe_passes(report, ram),
+            (Some(report), _) => self.observe(report),
+            _ => Step::Continue,
+        };
         match progress.status {
             MigrationStatus::PreSwitchover => {
                 // QEMU may tell of it again until it has noticed that it may go on.
@@ -112,9 +121,7 @@ impl Trip {
                 self.away = true;
                 self.hand_over().await?;
             }
-            MigrationStatus::PostcopyPaused => {
-                return Err(stays("the connection broke while the guest's memory followed it"));
-            }
+            MigrationStatus::PostcopyPaused => self.mend().await?,
             MigrationStatus::Completed if !self.away => self.hand_over().await?,
             MigrationStatus::Active => return Ok(step),
             _ => {}
@@ -141,6 +148,56 @@ impl Trip {
         self.launcher.change_migration(|report| report.progress = Some(progress));
         let (age, stuck) = self.pace.observe(Instant::now(), progress.remaining);
         next_step(&self.limits, self.mode, age, stuck)
+    }
+
+    /// The same where passes over the memory count.
+    fn observe_passes(&mut self, report: MigrationProgress, ram: &Ram) -> Step {
+        let still = self.launcher.state() == (State::Paused, Reason::Migration);
+        if still && self.mode == Mode::PreCopy {
+            self.enter(Mode::Paused);
+        }
+        let usual = self.observe(report);
+        let (age, _) = self.pace.at(Instant::now());
+        // QEMU counts the pass that has begun and megabits.
+        let speed = ram.mbps * 1_000_000.0 / 8.0;
+        let seen = Seen { age, passes: ram.passes, remaining: ram.remaining, speed, still };
+        match &mut self.stall {
+            Some(_) if self.mode == Mode::PostCopy => Step::Continue,
+            Some(stall) => stall.step(&seen),
+            None => usual,
+        }
+    }
+
+    /// Lets the guest move as soon as it would stand still for so long.
+    async fn hasten(&mut self, downtime: Duration) -> Result<(), Failure> {
+        let milliseconds = u64::try_from(downtime.as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(milliseconds, "the guest may stand still for longer");
+        let parameters = Parameters { downtime_limit: Some(milliseconds), ..Parameters::default() };
+        self.running.machine.set_migration_parameters(&parameters).await.map_err(stays)
+    }
+
+    /// Connects anew to a target where the guest runs without all of its memory: it has no other way to get it.
+    async fn mend(&mut self) -> Result<(), Failure> {
+        tracing::warn!("the connection broke while the guest's memory followed it, and is made anew");
+        let (channel, until) = (Channel::Unix(self.socket(Stream::Memory)), Instant::now() + MEND);
+        let Some(target) = &mut self.target else { return Err(stays("there is no target")) };
+        loop {
+            let machine = &self.running.machine;
+            if machine.migration_progress().await.map_err(stays)?.status != MigrationStatus::PostcopyPaused {
+                return Ok(());
+            }
+            let mended = match target.recover().await {
+                Ok(()) => machine.resume_migration(&channel).await.map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(words) = mended
+                && Instant::now() >= until
+            {
+                let words = format!("the rest of the guest's memory cannot be sent: {words}");
+                return Err(Failure::Unknown(words));
+            }
+            sleep(BEAT).await;
+        }
     }
 
     /// There is no news.

@@ -70,6 +70,7 @@ impl Launcher {
             away: false,
             limits: Limits::default(),
             pace: Pace::new(Instant::now()),
+            stall: None,
             target: None,
             mirrors: None,
         };

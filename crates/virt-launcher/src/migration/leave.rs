@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use super::link::Link;
 use super::mirror::Mirrors;
 use super::pace::{Limits, Mode, Pace};
+use super::stall::Stall;
 use super::{socket_key, terms, volumes};
 use crate::launcher::Launcher;
 use crate::running::Running;
@@ -71,6 +72,8 @@ pub(super) struct Trip {
     pub(super) away: bool,
     pub(super) limits: Limits,
     pub(super) pace: Pace,
+    /// How to tell that it has stalled, if not by the clock alone.
+    pub(super) stall: Option<Stall>,
     pub(super) target: Option<Link>,
     pub(super) mirrors: Option<Mirrors>,
 }
@@ -146,6 +149,9 @@ impl Trip {
         let settings = terms::settings(&self.options, &known, !disks.is_empty()).map_err(stays)?;
         let bytes = disks.iter().map(|disk| disk.size).sum::<u64>() + memory(&domain);
         self.limits = terms::limits(&self.options, bytes);
+        let downtime = Duration::from_millis(terms::downtime(&self.options));
+        let stall = |options| Stall::new(options, self.limits.clone(), downtime);
+        self.stall = self.options.stall_detector_options.clone().map(stall);
         self.reach_target(&domain, &disks).await?;
         if !disks.is_empty() {
             let mut mirrors = Mirrors::new(self.running.machine.clone());

@@ -73,6 +73,14 @@ impl Link {
         }
     }
 
+    /// Has the target listen anew for the rest of the memory.
+    pub(super) async fn recover(&mut self) -> Result<(), LinkError> {
+        // What broke the connection of the memory broke this one too, more often than not.
+        self.client = connect::target(&self.socket).await?;
+        let request = MigrationRef { migration: self.migration.clone() };
+        done(timeout(ANSWER, self.client.recover(request)).await)
+    }
+
     /// Tells the target that the machine stays.
     pub(super) async fn abandon(&mut self) -> Result<(), LinkError> {
         let request = MigrationRef { migration: self.migration.clone() };

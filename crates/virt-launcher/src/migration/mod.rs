@@ -16,6 +16,7 @@ mod mirror;
 mod pace;
 mod receive;
 mod service;
+mod stall;
 mod take_over;
 mod terms;
 mod volumes;

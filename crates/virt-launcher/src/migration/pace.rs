@@ -46,6 +46,8 @@ pub(super) enum Step {
     Postcopy,
     /// Let the guest stand still, so that its memory no longer changes.
     Pause,
+    /// Let the guest move as soon as it would stand still for so long.
+    Hasten(Duration),
     /// Give up, for this reason.
     Abort(String),
 }

@@ -58,7 +58,7 @@ impl Launcher {
         let (tell, news) = watch::channel(News::Moving);
         tokio::spawn(self.clone().follow(running.clone(), incoming, tell));
         let disks = !request.disks.is_empty();
-        *arrival = Arrival::Coming(Coming { migration: request.migration, running, news, disks });
+        *arrival = Arrival::Coming(Coming { migration: request.migration, running, news, key, disks });
         Ok(())
     }
 

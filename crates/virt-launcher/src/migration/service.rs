@@ -50,6 +50,10 @@ impl Target for Service {
         answer("take over", work.await)
     }
 
+    async fn recover(&self, request: Request<MigrationRef>) -> Result<Response<Answer>, Status> {
+        answer("recover", Ok(self.launcher.recover(&request.into_inner().migration).await))
+    }
+
     async fn abandon(&self, request: Request<MigrationRef>) -> Result<Response<Answer>, Status> {
         let launcher = self.launcher.clone();
         let work = tokio::spawn(async move { launcher.abandon(&request.into_inner().migration).await });

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use kubevirt_launcher_rpc::migration::Stream;
 use kubevirt_launcher_rpc::report::{Reason, State};
 use kubevirt_launcher_rpc::target::TakeOverRequest;
+use kubevirt_qemu::migration::Channel;
 
 use super::arrival::{Arrival, News};
 use crate::board::now;
@@ -30,10 +32,10 @@ impl Launcher {
         let mut arrival = self.migrations.arrival.lock().await;
         let coming = match &*arrival {
             Arrival::Coming(coming) if coming.migration == request.migration => coming,
-            Arrival::TakenOver { migration } if *migration == request.migration => return Ok(()),
+            Arrival::TakenOver { migration, .. } if *migration == request.migration => return Ok(()),
             other => return Err(CommandError::CannotMigrate(other.words())),
         };
-        let (running, news) = (coming.running.clone(), coming.news.clone());
+        let (running, news, key) = (coming.running.clone(), coming.news.clone(), coming.key.clone());
         if !matches!(*news.borrow(), News::Runnable | News::Whole) {
             return Err(CommandError::CannotMigrate("the machine is not here yet".into()));
         }
@@ -41,7 +43,7 @@ impl Launcher {
             self.drop_arrival(&mut arrival, "the guest cannot run here").await;
             return Err(error);
         }
-        *arrival = Arrival::TakenOver { migration: request.migration.clone() };
+        *arrival = Arrival::TakenOver { migration: request.migration.clone(), key };
         self.intend(|intent| intent.arriving = false);
         // Whoever of this and the follower comes last sees that both are done.
         if *news.borrow() == News::Whole {
@@ -51,11 +53,22 @@ impl Launcher {
         Ok(())
     }
 
+    /// Listens anew for memory of a guest that runs here without all of it.
+    pub(super) async fn recover(&self, migration: &str) -> Result<(), CommandError> {
+        let key = match &*self.migrations.arrival.lock().await {
+            Arrival::Coming(coming) if coming.migration == migration => coming.key.clone(),
+            Arrival::TakenOver { migration: taken, key } if taken == migration => key.clone(),
+            other => return Err(CommandError::CannotMigrate(other.words())),
+        };
+        let channel = Channel::Unix(Stream::Memory.socket(&self.arguments.kubevirt_share_dir, &key));
+        Ok(self.running()?.machine.recover(&channel).await?)
+    }
+
     /// Gives the arrival up; there is no QEMU here afterwards.
     pub(super) async fn abandon(&self, migration: &str) -> Result<(), CommandError> {
         let mut arrival = self.migrations.arrival.lock().await;
         match &*arrival {
-            Arrival::TakenOver { migration: taken } if taken == migration => {
+            Arrival::TakenOver { migration: taken, .. } if taken == migration => {
                 Err(CommandError::CannotMigrate("the machine was taken over".into()))
             }
             Arrival::Coming(coming) if coming.migration == migration => {

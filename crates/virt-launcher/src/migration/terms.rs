@@ -45,9 +45,10 @@ pub(super) fn settings(
     let mut capabilities = BTreeSet::new();
     let mut parameters = Parameters {
         max_bandwidth: Some(bandwidth),
-        downtime_limit: Some(match options.max_downtime_ms {
-            0 => USUAL_DOWNTIME,
-            asked => asked.min(LONGEST_DOWNTIME),
+        downtime_limit: Some(match (downtime(options), &options.stall_detector_options) {
+            // The longer pause is for a guest that has stalled.
+            (asked, Some(_)) => asked.min(USUAL_DOWNTIME),
+            (asked, None) => asked,
         }),
         ..Parameters::default()
     };
@@ -77,6 +78,14 @@ pub(super) fn settings(
     Ok(Settings { capabilities, parameters })
 }
 
+/// The longest pause of the guest that is fine, in milliseconds.
+pub(super) fn downtime(options: &MigrationOptions) -> u64 {
+    match options.max_downtime_ms {
+        0 => USUAL_DOWNTIME,
+        asked => asked.min(LONGEST_DOWNTIME),
+    }
+}
+
 fn compression(options: &MigrationOptions) -> Option<&'static str> {
     match options.compression.as_deref() {
         Some("zstd") => Some("zstd"),
@@ -103,6 +112,8 @@ pub(super) fn limits(options: &MigrationOptions, bytes: u64) -> Limits {
 
 #[cfg(test)]
 mod tests {
+    use kubevirt_launcher_rpc::migration::StallDetectorOptions;
+
     use super::*;
 
     fn options(change: impl FnOnce(&mut MigrationOptions)) -> MigrationOptions {
@@ -149,6 +160,14 @@ mod tests {
             o.max_downtime_ms = 50;
         }));
         assert_eq!((limited.max_bandwidth, limited.downtime_limit), (Some(64 << 20), Some(50)));
+        let patient = |stall: Option<StallDetectorOptions>| {
+            told(options(|o| {
+                o.max_downtime_ms = 900;
+                o.stall_detector_options = stall;
+            }))
+        };
+        assert_eq!(patient(None).downtime_limit, Some(900));
+        assert_eq!(patient(Some(StallDetectorOptions::default())).downtime_limit, Some(USUAL_DOWNTIME));
         let wide = told(options(|o| {
             o.parallel_migration_threads = Some(1000);
             o.compression = Some("zstd".into());

@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::transport::Channel;
 
 use super::handler::{Handler, PATIENCE};
-use super::proxy::hang_up_at_answer;
+use super::proxy::{Slow, hang_up_at_answer};
 
 /// The user that launchers run as.
 pub(crate) const USER: u32 = 107;
@@ -199,6 +199,16 @@ impl Pod {
         std::fs::remove_file(socket(self)).unwrap();
         hang_up_at_answer(socket(self), socket(target), answer, recovers);
         self.own(&socket(self));
+    }
+
+    /// The same, but memory moves slowly and over a connection that can break.
+    pub(crate) fn connect_slowly_to(&self, target: &Self) -> Slow {
+        self.connect_to(target);
+        let socket = |pod: &Self| Stream::Memory.socket(&pod.share(), UID);
+        std::fs::remove_file(socket(self)).unwrap();
+        let slow = Slow::between(socket(self), socket(target));
+        self.own(&socket(self));
+        slow
     }
 
     /// Gets ready for a machine from another pod.
