@@ -94,11 +94,13 @@ pub enum Ports {
     /// All that others in the pod do not need.
     AllBut {
         /// Their ports.
+        #[serde(default)]
         ports: Vec<u16>,
     },
     /// Some.
     Only {
         /// Which.
+        #[serde(default)]
         ports: Vec<u16>,
     },
 }

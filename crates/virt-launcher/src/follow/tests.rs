@@ -118,6 +118,8 @@ async fn a_file_may_come_later_and_so_may_its_folders() {
     let source = folder.path("some/where/log");
     let copy = Copy::of(&source, folder.path("copy"));
     fs::create_dir(folder.path("some")).unwrap();
+    // Time to see one folder before the next comes, which nothing tells; without it this would prove less, but not
+    // fail.
     std::thread::sleep(Duration::from_millis(100));
     fs::create_dir(folder.path("some/where")).unwrap();
     std::thread::sleep(Duration::from_millis(100));

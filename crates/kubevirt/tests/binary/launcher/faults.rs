@@ -86,6 +86,7 @@ async fn a_handler_that_returns_hears_everything_again() {
     let socket = pod.share().join(kubevirt_launcher_rpc::NOTIFY_SOCKET);
     std::fs::remove_file(&socket).unwrap();
     pod.call(|mut launcher, vmi| async move { launcher.pause_virtual_machine(vmi).await }).await.unwrap();
+    // Time for the launcher to try in vain, which nothing tells; without it this would prove less, but not fail.
     tokio::time::sleep(Duration::from_millis(300)).await;
     pod.handler = Some(Handler::listen(&socket));
     pod.wait_for_reason(State::Paused, Reason::User).await;
