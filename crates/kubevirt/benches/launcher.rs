@@ -9,6 +9,8 @@
 mod handler;
 #[path = "../tests/binary/launcher/pod.rs"]
 mod pod;
+#[path = "../tests/binary/launcher/proxy.rs"]
+mod proxy;
 
 use std::time::{Duration, Instant};
 
