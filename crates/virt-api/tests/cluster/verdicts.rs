@@ -40,7 +40,7 @@ async fn machines_are_filled_in_refused_and_warned_about() -> Result<()> {
 
         let mut broken = instance_spec();
         broken["volumes"][0]["name"] = json!("b");
-        broken["terminationGracePeriodSeconds"] = json!(-1);
+        broken["networks"] = json!([{ "name": "n", "pod": {} }]);
         let broken = vm("broken", json!({ "runStrategy": "Always", "template": { "spec": broken } }));
         let (fields, message) = server.create(&broken).await?.refused()?;
         assert!(fields.len() >= 2, "all that is wrong at once: {fields:?} {message}");
@@ -64,7 +64,7 @@ async fn machines_are_filled_in_refused_and_warned_about() -> Result<()> {
         let status = |names: &[&str]| {
             let request = |name: &&str| {
                 json!({ "addVolumeOptions": {
-                "name": name, "disk": { "disk": {} },
+                "name": name, "disk": { "name": name, "disk": {} },
                 "volumeSource": { "persistentVolumeClaim": { "claimName": "c" } },
             } })
             };
@@ -163,11 +163,20 @@ async fn what_needs_other_objects_is_judged_by_them() -> Result<()> {
                 "runStrategy": "Halted", "template": small,
                 "instancetype": { "name": name, "kind": "VirtualMachineInstancetype" },
             });
-            server.create(&vm(&name, machine.clone())).await?.accepted()?;
-            let mut missing = machine;
-            missing["instancetype"]["name"] = json!("none");
-            let (fields, _) = server.create(&vm("missing", missing)).await?.refused()?;
-            assert!(fields.iter().all(|field| field.starts_with("spec.instancetype")), "{fields:?}");
+            // A conflict with the instance type shows that it was found.
+            let mut conflict = machine.clone();
+            conflict["template"]["spec"]["domain"]["cpu"] = json!({ "cores": 1 });
+            let (fields, message) = server.create(&vm("conflict", conflict)).await?.refused()?;
+            assert!(fields.iter().any(|field| field.contains("cpu")), "{fields:?} {message}");
+            let verdict = server.create(&vm(&name, machine.clone())).await?;
+            assert_eq!(verdict.warnings, [""; 0]);
+            verdict.accepted()?;
+            // One that is missing may still come, before the machine starts.
+            let mut early = machine;
+            early["instancetype"]["name"] = json!("none");
+            let verdict = server.dry_run(&vm("early", early)).await?;
+            assert!(verdict.warnings.iter().any(|warning| warning.contains("none")), "{:?}", verdict.warnings);
+            verdict.accepted()?;
         }
         let wrong = json!({
             "apiVersion": "instancetype.kubevirt.io/v1beta1", "kind": "VirtualMachineClusterInstancetype",

@@ -24,8 +24,8 @@ pub enum Error {
     /// The API server did not take a write, or what was seen is outdated.
     #[error(transparent)]
     Api(#[from] kube::Error),
-    /// The machine is not what it was when it was seen.
-    #[error("the machine was deleted or replaced in the meantime")]
+    /// The machine, or whether it has an instance, is not what was seen.
+    #[error("what was seen of the machine is outdated")]
     Outdated,
     /// The machine cannot have what it asks for; its status says so, too.
     #[error("{}: {}", .0.reason, .0.message)]
@@ -39,6 +39,9 @@ pub async fn apply(cx: &Context, seen: &Observed, mut plan: Plan, now: Timestamp
     let round = Round { cx, seen, namespace: seen.vm.metadata.namespace.as_deref().unwrap_or_default() };
     if plan.adopts {
         round.recheck().await?;
+    }
+    if plan.releases(&seen.vm) {
+        round.check_for_instance().await?;
     }
     let Some(written) = round.write_machine(&plan).await? else { return Ok(Next::Wait) };
     let released = view::is_deleting(&written.metadata)
@@ -81,6 +84,15 @@ impl Round<'_> {
         let fresh = self.cx.api::<VirtualMachine>(self.namespace).get(name).await?;
         let same = fresh.metadata.uid == self.seen.vm.metadata.uid;
         if same && !view::is_deleting(&fresh.metadata) { Ok(()) } else { Err(Error::Outdated) }
+    }
+
+    /// Asks the API server itself whether the machine has an instance, before it goes without one.
+    async fn check_for_instance(&self) -> Result<(), Error> {
+        let name = self.seen.vm.metadata.name.as_deref().unwrap_or_default();
+        let found = self.cx.api::<VirtualMachineInstance>(self.namespace).get_opt(name).await?;
+        let owner = found.as_ref().and_then(|vmi| view::controller(&vmi.metadata)).map(|owner| &owner.uid);
+        let ours = owner.is_some() && owner == self.seen.vm.metadata.uid.as_ref();
+        if ours && self.seen.instance.is_none() { Err(Error::Outdated) } else { Ok(()) }
     }
 
     /// The machine as it is after its metadata and specification were written; nothing if it is gone.

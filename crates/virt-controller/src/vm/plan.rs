@@ -3,12 +3,13 @@
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kubevirt_api::data_volume::DataVolume;
-use kubevirt_api::names::{conditions, events};
+use kubevirt_api::names::{conditions, events, finalizers};
 use kubevirt_api::vm::VirtualMachine;
 use kubevirt_api::vm::status::VirtualMachineStatus;
 use kubevirt_api::vmi::VirtualMachineInstance;
 
 use super::observe::Observed;
+use super::view;
 
 /// All that is to be done for a machine, in the order of its fields.
 #[derive(Clone, Debug, Default)]
@@ -124,6 +125,12 @@ impl Plan {
         if let Some(all) = &mut status.conditions {
             all.retain(|condition| condition.type_ != conditions::vm::RESTART_REQUIRED);
         }
+    }
+
+    /// Whether the machine is let go of, for good.
+    pub fn releases(&self, seen: &VirtualMachine) -> bool {
+        let holds = |vm: &VirtualMachine| view::has_finalizer(&vm.metadata, finalizers::VM_CONTROLLER);
+        view::is_deleting(&seen.metadata) && holds(seen) && !holds(&self.machine)
     }
 
     /// Whether an instance is made.

@@ -49,7 +49,9 @@ pub fn after(
     if !restarts || vmi.is_some_and(view::has_run) {
         return None;
     }
-    let Some(vmi) = vmi.filter(|vmi| view::is_final(vmi)) else { return known };
+    // One that was told to go before it came up did not fail.
+    let failed = |vmi: &&VirtualMachineInstance| view::is_final(vmi) && !view::is_deleting(&vmi.metadata);
+    let Some(vmi) = vmi.filter(failed) else { return known };
     let uid = vmi.metadata.uid.clone();
     if known.as_ref().is_some_and(|known| known.last_failed_vmiuid == uid) {
         return known;
@@ -122,6 +124,9 @@ mod tests {
         assert_eq!(counts(&once, "Once", failed("b")), Some((2, "b".to_owned())));
         assert_eq!(counts(&once, "RerunOnFailure", none.clone()), Some((1, "a".to_owned())));
         assert_eq!(counts(&once, "Always", ran), None);
+        let mut stopped = failed("b");
+        stopped["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(counts(&none, "RerunOnFailure", stopped), None);
         assert_eq!(counts(&once, "Manual", none.clone()), None);
         assert_eq!(counts(&once, "Halted", failed("b")), None);
         assert_eq!(

@@ -64,6 +64,11 @@ fn happenings() -> impl Strategy<Value = Happening> {
     ]
 }
 
+/// Enough for a change to be noticed; `PROPTEST_CASES` asks for more.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(200)
+}
+
 fn happen(cluster: &mut Cluster, happening: Happening) {
     let request = |action, uid| StateChangeRequest { action, uid, data: None };
     let start = || request(StateChangeRequestAction::Start, None);
@@ -73,7 +78,9 @@ fn happen(cluster: &mut Cluster, happening: Happening) {
         Happening::CutShort(writes) => cluster.cut_short(writes),
         Happening::Progress => drop(cluster.progress()),
         Happening::Crash => cluster.end_guest(VmiPhase::Failed),
-        Happening::Shutdown => cluster.end_guest(VmiPhase::Succeeded),
+        Happening::Shutdown if phase(cluster) == Some(VmiPhase::Running) => {
+            cluster.end_guest(VmiPhase::Succeeded);
+        }
         Happening::Strategy(strategy) => cluster.change(|vm| vm.spec.run_strategy = Some(strategy)),
         Happening::DeleteInstance => cluster.delete_instance(),
         Happening::Later => cluster.now += 7,
@@ -104,7 +111,7 @@ fn phase(cluster: &Cluster) -> Option<VmiPhase> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_machine_comes_to_rest_as_its_strategy_says(

@@ -36,7 +36,7 @@ pub fn after(seen: &Observed, plan: &Plan, now: Timestamp) -> VirtualMachineStat
         status.run_strategy.clone_from(&asked);
     }
     requests::drop_done_volumes(&mut status, vm);
-    requests::drop_first_if_done(&mut status, vmi);
+    requests::drop_first_if_done(&mut status, asked.as_ref(), vmi);
     status.memory_dump_request = memory_dump::after(status.memory_dump_request.take(), vm, vmi);
     status.start_failure = backoff::after(status.start_failure.take(), asked.as_ref(), vmi, now);
     volume_update::follow(&mut status, vm, vmi, now);

@@ -82,8 +82,11 @@ fn of_beginning_or_end(
     }
     if vmi.is_none_or(view::is_final) {
         let failures = status.start_failure.as_ref().and_then(|failure| failure.consecutive_fail_count);
-        let restarts =
-            matches!(strategy, Some(RunStrategy::Always | RunStrategy::RerunOnFailure | RunStrategy::Once));
+        let restarts = match strategy {
+            Some(RunStrategy::Always | RunStrategy::Once) => true,
+            Some(RunStrategy::RerunOnFailure) => vmi.is_some() || view::start_requested(status),
+            _ => false,
+        };
         return match restarts && failures.is_some_and(|failures| failures > 0) {
             true => PrintableStatus::CrashLoopBackOff,
             false => PrintableStatus::Stopped,

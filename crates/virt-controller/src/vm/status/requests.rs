@@ -1,21 +1,27 @@
 //! Requests of users that are done are dropped.
 
-use kubevirt_api::vm::VirtualMachine;
 use kubevirt_api::vm::status::{StateChangeRequestAction, VirtualMachineStatus};
+use kubevirt_api::vm::{RunStrategy, VirtualMachine};
 use kubevirt_api::vmi::VirtualMachineInstance;
 
 use crate::vm::view;
 
 /// Drops the first start or stop where it is done. Only the first: the controller has not acted on the others yet.
-pub fn drop_first_if_done(status: &mut VirtualMachineStatus, vmi: Option<&VirtualMachineInstance>) {
+pub fn drop_first_if_done(
+    status: &mut VirtualMachineStatus,
+    strategy: Option<&RunStrategy>,
+    vmi: Option<&VirtualMachineInstance>,
+) {
     let done = view::first_request(status).is_some_and(|request| match (&request.action, vmi) {
         (StateChangeRequestAction::Stop, None) => true,
         // One that names no instance, or one that is gone, can never be acted on.
         (StateChangeRequestAction::Stop, Some(vmi)) => {
             request.uid.is_none() || request.uid != vmi.metadata.uid
         }
+        // An instance that ended before anyone looked was this start, unless it is what a start is queued after.
         (StateChangeRequestAction::Start, Some(vmi)) => {
-            !view::is_deleting(&vmi.metadata) && !view::is_final(vmi)
+            let ended = view::is_final(vmi) && strategy != Some(&RunStrategy::Manual);
+            !view::is_deleting(&vmi.metadata) && !ended
         }
         (StateChangeRequestAction::Start, None) => false,
         (StateChangeRequestAction::Other(_), _) => true,
@@ -73,9 +79,13 @@ mod tests {
         for (before, vmi, expected) in cases {
             let mut status = read(json!({ "stateChangeRequests": before }));
             let vmi: Option<VirtualMachineInstance> = vmi.map(read);
-            drop_first_if_done(&mut status, vmi.as_ref());
+            drop_first_if_done(&mut status, Some(&RunStrategy::RerunOnFailure), vmi.as_ref());
             assert_eq!(json!(status.state_change_requests), expected, "{before} {vmi:?}");
         }
+        let mut status = read(json!({ "stateChangeRequests": [start] }));
+        let ended: Option<VirtualMachineInstance> = vmi("Failed", false).map(read);
+        drop_first_if_done(&mut status, Some(&RunStrategy::Manual), ended.as_ref());
+        assert_eq!(status.state_change_requests, Some(vec![]));
     }
 
     #[test]

@@ -139,12 +139,22 @@ impl Cluster {
     /// The next thing that the other components do. Whether there is one.
     pub fn progress(&mut self) -> bool {
         let Some(vmi) = &self.vmi else { return false };
+        if self.vm.is_none() && !view::is_deleting(&vmi.metadata) && view::controller(&vmi.metadata).is_some()
+        {
+            // What the garbage collector does to what has lost its owner.
+            self.delete_instance();
+            return true;
+        }
         let foreground = view::has_finalizer(&vmi.metadata, finalizers::FOREGROUND_DELETE);
         let deleting = view::is_deleting(&vmi.metadata);
         let next = match view::phase(vmi) {
             Some(VmiPhase::Succeeded | VmiPhase::Failed) if foreground => {
+                let orphan = self.vm.is_none();
                 self.change_instance(|vmi| {
                     view::remove_finalizer(&mut vmi.metadata, finalizers::FOREGROUND_DELETE);
+                    if orphan {
+                        view::remove_finalizer(&mut vmi.metadata, finalizers::VM_CONTROLLER);
+                    }
                 });
                 return true;
             }
@@ -234,6 +244,9 @@ impl Cluster {
         plan: &Plan,
         left: &mut usize,
     ) -> Result<Option<String>, Over> {
+        if plan.releases(&seen.vm) && seen.instance.is_none() && self.vmi.is_some() {
+            return Err(Over);
+        }
         let wanted = VirtualMachine { status: seen.vm.status.clone(), ..plan.machine.clone() };
         if wanted == *seen.vm {
             return Ok(seen.vm.metadata.resource_version.clone());
