@@ -61,7 +61,7 @@ fn template(config: &InstallConfig) -> Value {
         json!([from_field("NODE_NAME", "spec.nodeName"), from_field("MY_POD_IP", "status.podIP")]);
     container["livenessProbe"] = pods::probe("/healthz", 45, 3);
     container["readinessProbe"] = pods::probe("/readyz", 5, 3);
-    container["resources"] = json!({ "requests": { "cpu": "10m", "memory": "50Mi" } });
+    container["resources"] = json!({ "requests": { "cpu": "100m", "memory": "50Mi" } });
     container["securityContext"] = privileged();
 
     for (secret, folder) in [

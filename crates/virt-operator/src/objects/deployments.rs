@@ -27,7 +27,7 @@ pub fn api(config: &InstallConfig) -> Value {
     let container = &mut pod["containers"][0];
     container["livenessProbe"] = pods::probe("/healthz", 10, 8);
     container["readinessProbe"] = pods::probe("/readyz", 5, 3);
-    container["resources"] = json!({ "requests": { "cpu": "5m", "memory": "50Mi" } });
+    container["resources"] = json!({ "requests": { "cpu": "100m", "memory": "50Mi" } });
     deployment(config, components::API, template)
 }
 
@@ -44,7 +44,7 @@ pub fn controller(config: &InstallConfig) -> Value {
     let container = &mut pod["containers"][0];
     container["livenessProbe"] = pods::probe("/healthz", 10, 8);
     container["readinessProbe"] = pods::probe("/leader", 5, 3);
-    container["resources"] = json!({ "requests": { "cpu": "10m", "memory": "50Mi" } });
+    container["resources"] = json!({ "requests": { "cpu": "100m", "memory": "50Mi" } });
     deployment(config, components::CONTROLLER, template)
 }
 
