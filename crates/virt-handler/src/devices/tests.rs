@@ -79,10 +79,13 @@ impl Scene {
         if let Some(old) = self.listening.take() {
             old.abort();
         }
-        for entry in std::fs::read_dir(self.tree.path().join("plugins")).unwrap() {
+        let folder = self.tree.path().join("plugins");
+        std::fs::create_dir_all(&folder).unwrap();
+        for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|end| end == "sock") {
-                std::fs::remove_file(path).unwrap();
+                // A plugin that ends at the same moment takes its socket away itself.
+                let _ = std::fs::remove_file(path);
             }
         }
         self.kubelet.known.lock().unwrap().clear();
