@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::key::key;
 
 /// A guest boots in seconds, unless the machine is busy with everything else.
-pub const PATIENCE: Duration = Duration::from_secs(240);
+pub const PATIENCE: Duration = Duration::from_secs(480);
 
 /// Software emulation takes a whole core: no more than these boot at a time.
 static BOOTS: Semaphore = Semaphore::const_new(2);
