@@ -64,18 +64,19 @@ pub async fn launcher(test: &Test, vmi: &VirtualMachineInstance) -> Result<Pod> 
     pods.items.into_iter().next().with_context(|| format!("no pod for {}", vmi.name_any()))
 }
 
-/// Waits until the guest shows its login prompt in the pod's log.
+/// Waits until the guest greets who is to log in, in the pod's log. The prompt after it is no whole line, so no log
+/// has it.
 pub async fn wait_for_login(test: &Test, vmi: &VirtualMachineInstance) -> Result<()> {
     let pod = launcher(test, vmi).await?.name_any();
     let begin = Instant::now();
     loop {
         let log = test.kubectl(&["logs", &pod, "--all-containers"]).unwrap_or_default();
-        if log.contains("login:") {
+        if log.contains("Welcome to the test guest") {
             return Ok(());
         }
         if begin.elapsed() > PATIENCE {
             let last: Vec<&str> = log.lines().rev().take(30).collect();
-            bail!("no login prompt of {pod}; its log ends, last line first:\n{}", last.join("\n"));
+            bail!("{pod} does not ask for a login; its log ends, last line first:\n{}", last.join("\n"));
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
