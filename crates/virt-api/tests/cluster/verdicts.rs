@@ -64,7 +64,7 @@ async fn machines_are_filled_in_refused_and_warned_about() -> Result<()> {
         let status = |names: &[&str]| {
             let request = |name: &&str| {
                 json!({ "addVolumeOptions": {
-                "name": name, "disk": { "name": name, "disk": {} },
+                "name": name, "disk": { "name": name, "disk": { "bus": "scsi" } },
                 "volumeSource": { "persistentVolumeClaim": { "claimName": "c" } },
             } })
             };
