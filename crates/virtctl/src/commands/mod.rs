@@ -1,10 +1,36 @@
 //! The commands, a file for each: `Arguments` with its flags, and what it does.
 
+mod addvolume;
+mod adm;
+mod completion;
+mod console;
+mod evacuate_cancel;
+mod fslist;
+mod guestosinfo;
+mod migrate;
+mod migrate_cancel;
+mod options;
+mod pause;
+mod permitted_devices;
+mod port_forward;
+mod removevolume;
+mod reset;
+mod restart;
+mod scp;
+mod soft_reboot;
+mod ssh;
 mod start;
+mod stop;
+mod unpause;
+mod usbredir;
+mod userlist;
+mod version;
+mod vnc;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
+use serde_json::{Value, json};
 
 use crate::connect::Connect;
 
@@ -31,13 +57,41 @@ macro_rules! commands {
 }
 
 commands! {
+    Addvolume => addvolume,
+    Adm => adm,
+    Completion => completion,
+    Console => console,
+    EvacuateCancel => evacuate_cancel,
+    Fslist => fslist,
+    Guestosinfo => guestosinfo,
+    Migrate => migrate,
+    MigrateCancel => migrate_cancel,
+    #[command(hide = true)]
+    Options => options,
+    Pause => pause,
+    PermittedDevices => permitted_devices,
+    PortForward => port_forward,
+    Removevolume => removevolume,
+    Reset => reset,
+    Restart => restart,
+    Scp => scp,
+    SoftReboot => soft_reboot,
+    Ssh => ssh,
     Start => start,
+    Stop => stop,
+    Unpause => unpause,
+    Usbredir => usbredir,
+    Userlist => userlist,
+    Version => version,
+    Vnc => vnc,
 }
 
-/// What a request says of a dry run.
-pub(crate) fn dry_run(on: bool) -> Option<[&'static str; 1]> {
-    on.then(|| {
+/// The body of a request that may be a dry run, which is said on standard output.
+pub(crate) fn dry_run_body(on: bool) -> Value {
+    if on {
         println!("Dry Run execution");
-        ["All"]
-    })
+        json!({ "dryRun": ["All"] })
+    } else {
+        json!({})
+    }
 }
