@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 PACKAGES := gcc make pkg-config git ca-certificates e2fsprogs gzip iproute2 nftables util-linux libarchive-tools \
 	qemu-system-x86 qemu-system-arm qemu-system-misc qemu-utils qemu-guest-agent ovmf qemu-efi-aarch64 \
-	busybox-static linux-image-cloud-amd64 swtpm
+	busybox-static linux-image-cloud-amd64 swtpm tmux openssh-client curl vncsnapshot
 XTASK := $(or $(CARGO_TARGET_DIR),target)/debug/xtask
 # The same random cases in every run: what is tested does not change unless the code does. `make soak` looks further.
 export PROPTEST_RNG_SEED ?= 1
