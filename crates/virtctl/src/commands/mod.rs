@@ -1,6 +1,12 @@
 //! The commands, a file for each: `Arguments` with its flags, and what it does.
 
+mod create;
+mod credentials;
+mod expand;
+mod expose;
+mod objectgraph;
 mod start;
+mod template;
 
 use std::process::ExitCode;
 
@@ -31,7 +37,13 @@ macro_rules! commands {
 }
 
 commands! {
+    Create => create,
+    Credentials => credentials,
+    Expand => expand,
+    Expose => expose,
+    Objectgraph => objectgraph,
     Start => start,
+    Template => template,
 }
 
 /// What a request says of a dry run.
