@@ -23,6 +23,9 @@ pub fn timeout(text: &str) -> Result<Duration, String> {
         return Ok(Duration::from_secs(seconds));
     }
     let wrong = || format!("{text} is not a time: write for example 30s, 1m30s or 2h");
+    if text.is_empty() {
+        return Err(wrong());
+    }
     let duration: kube::core::Duration = text.parse().map_err(|_| wrong())?;
     if duration.is_negative() {
         return Err(wrong());

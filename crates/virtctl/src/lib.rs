@@ -16,6 +16,7 @@ pub mod output;
 pub mod program;
 pub mod subresource;
 pub mod target;
+mod terminal;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

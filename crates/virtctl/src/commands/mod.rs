@@ -1,16 +1,42 @@
 //! The commands, a file for each: `Arguments` with its flags, and what it does.
 
+mod addvolume;
+mod adm;
+mod completion;
+mod console;
 mod create;
 mod credentials;
+mod evacuate_cancel;
 mod expand;
 mod expose;
+mod fslist;
+mod guestosinfo;
+mod migrate;
+mod migrate_cancel;
 mod objectgraph;
+mod options;
+mod pause;
+mod permitted_devices;
+mod port_forward;
+mod removevolume;
+mod reset;
+mod restart;
+mod scp;
+mod soft_reboot;
+mod ssh;
 mod start;
+mod stop;
 mod template;
+mod unpause;
+mod usbredir;
+mod userlist;
+mod version;
+mod vnc;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
+use serde_json::{Value, json};
 
 use crate::connect::Connect;
 
@@ -37,19 +63,47 @@ macro_rules! commands {
 }
 
 commands! {
+    #[command(hide = true)]
+    Addvolume => addvolume,
+    Adm => adm,
+    Completion => completion,
+    Console => console,
     Create => create,
     Credentials => credentials,
+    EvacuateCancel => evacuate_cancel,
     Expand => expand,
     Expose => expose,
+    Fslist => fslist,
+    Guestosinfo => guestosinfo,
+    Migrate => migrate,
+    MigrateCancel => migrate_cancel,
     Objectgraph => objectgraph,
+    Options => options,
+    Pause => pause,
+    PermittedDevices => permitted_devices,
+    PortForward => port_forward,
+    Removevolume => removevolume,
+    Reset => reset,
+    Restart => restart,
+    Scp => scp,
+    SoftReboot => soft_reboot,
+    Ssh => ssh,
     Start => start,
+    Stop => stop,
     Template => template,
+    Unpause => unpause,
+    Usbredir => usbredir,
+    Userlist => userlist,
+    Version => version,
+    Vnc => vnc,
 }
 
-/// What a request says of a dry run.
-pub(crate) fn dry_run(on: bool) -> Option<[&'static str; 1]> {
-    on.then(|| {
+/// The body of a request that may be a dry run, which is said on standard output.
+pub(crate) fn dry_run_body(on: bool) -> Value {
+    if on {
         println!("Dry Run execution");
-        ["All"]
-    })
+        json!({ "dryRun": ["All"] })
+    } else {
+        json!({})
+    }
 }

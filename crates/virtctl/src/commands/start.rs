@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use serde_json::json;
 
-use super::dry_run;
+use super::dry_run_body;
 use crate::connect::Connect;
 use crate::subresource::Kind;
 
@@ -28,7 +27,7 @@ impl Arguments {
     /// Starts the machine.
     pub async fn run(self, connect: &Connect) -> Result<ExitCode> {
         let session = connect.session().await?;
-        let mut body = json!({ "dryRun": dry_run(self.dry_run) });
+        let mut body = dry_run_body(self.dry_run);
         if self.paused {
             body["paused"] = true.into();
         }
