@@ -10,6 +10,8 @@ mod dialect;
 pub mod failure;
 pub mod flags;
 mod kubeconfig;
+mod manifest;
+mod names;
 pub mod output;
 pub mod program;
 pub mod subresource;

@@ -4,11 +4,16 @@ mod addvolume;
 mod adm;
 mod completion;
 mod console;
+mod create;
+mod credentials;
 mod evacuate_cancel;
+mod expand;
+mod expose;
 mod fslist;
 mod guestosinfo;
 mod migrate;
 mod migrate_cancel;
+mod objectgraph;
 mod options;
 mod pause;
 mod permitted_devices;
@@ -21,6 +26,7 @@ mod soft_reboot;
 mod ssh;
 mod start;
 mod stop;
+mod template;
 mod unpause;
 mod usbredir;
 mod userlist;
@@ -57,16 +63,21 @@ macro_rules! commands {
 }
 
 commands! {
+    #[command(hide = true)]
     Addvolume => addvolume,
     Adm => adm,
     Completion => completion,
     Console => console,
+    Create => create,
+    Credentials => credentials,
     EvacuateCancel => evacuate_cancel,
+    Expand => expand,
+    Expose => expose,
     Fslist => fslist,
     Guestosinfo => guestosinfo,
     Migrate => migrate,
     MigrateCancel => migrate_cancel,
-    #[command(hide = true)]
+    Objectgraph => objectgraph,
     Options => options,
     Pause => pause,
     PermittedDevices => permitted_devices,
@@ -79,6 +90,7 @@ commands! {
     Ssh => ssh,
     Start => start,
     Stop => stop,
+    Template => template,
     Unpause => unpause,
     Usbredir => usbredir,
     Userlist => userlist,
