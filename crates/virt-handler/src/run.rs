@@ -62,6 +62,7 @@ async fn live(arguments: Arguments, stop: CancellationToken) -> Result<ExitCode>
         instances: instances.clone(),
         requests: arguments.max_metric_requests,
         facts: arguments.node_labeller_dir.join(FILE),
+        kubelet: arguments.kubelet_root.clone(),
     };
     server.start(&arguments.common, policy, &stop).await?;
 
@@ -161,6 +162,7 @@ fn look_after_node(
     let lend = devices::Options {
         plugins: root.join("device-plugins"),
         max_devices: arguments.max_devices,
+        node: Some((client.clone(), node.to_owned())),
         ..devices::Options::default()
     };
     let lending = devices::run(configuration.clone(), lend, ready, stop.clone());

@@ -69,6 +69,7 @@ metrics! {
         "Memory that the guest changes in a second while it migrates";
     gauge MIGRATION_SPEED = "kubevirt_vmi_migration_memory_transfer_rate_bytes", "Memory that a migration moves in a second";
 
+    gauge GPU = "kubevirt_vmi_gpu_info", "Which card, or part of one, an instance has: always 1";
     gauge DEPRECATED_MACHINE_TYPES = "kubevirt_node_deprecated_machine_types",
         "A machine type that the QEMU of this node will not have for long";
 }

@@ -4,6 +4,7 @@
 
 mod collect;
 mod family;
+mod gpus;
 mod list;
 mod own;
 mod route;
@@ -15,6 +16,7 @@ use std::fmt;
 
 pub use collect::{Measured, collect, of_node};
 pub use family::{Families, Labels, Metric};
+pub use gpus::Gpus;
 pub use list::ALL;
 pub use own::Own;
 use prometheus_client::registry::Registry;

