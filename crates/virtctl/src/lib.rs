@@ -12,9 +12,12 @@ pub mod flags;
 mod kubeconfig;
 pub mod output;
 pub mod program;
+mod proxy;
 pub mod subresource;
 pub mod target;
 mod terminal;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

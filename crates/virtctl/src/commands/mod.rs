@@ -21,11 +21,13 @@ mod soft_reboot;
 mod ssh;
 mod start;
 mod stop;
+mod top;
 mod unpause;
 mod usbredir;
 mod userlist;
 mod version;
 mod vnc;
+mod why;
 
 use std::process::ExitCode;
 
@@ -79,11 +81,13 @@ commands! {
     Ssh => ssh,
     Start => start,
     Stop => stop,
+    Top => top,
     Unpause => unpause,
     Usbredir => usbredir,
     Userlist => userlist,
     Version => version,
     Vnc => vnc,
+    Why => why,
 }
 
 /// The body of a request that may be a dry run, which is said on standard output.
