@@ -10,7 +10,7 @@ use axum::routing::get;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_component::Metrics;
 
-use super::{Families, Scraper, collect, text};
+use super::{Families, Gpus, Scraper, collect, text};
 use crate::launchers::folders::Opened;
 
 /// Says which instances there are and where their launchers listen. Sockets are open, since their paths are too long to
@@ -18,36 +18,31 @@ use crate::launchers::folders::Opened;
 pub type Launchers = Arc<dyn Fn() -> Vec<(Arc<VirtualMachineInstance>, Opened)> + Send + Sync>;
 
 /// `/metrics` of the handler. `node` is what was found out once about the node itself.
-pub fn route(metrics: Metrics, scraper: Scraper, launchers: Launchers, node: Families) -> Router {
+pub fn route(metrics: Metrics, scraper: Scraper, launchers: Launchers, gpus: Gpus, node: Families) -> Router {
     let answer = move || {
-        let (metrics, scraper, launchers, node) =
-            (metrics.clone(), scraper.clone(), launchers.clone(), node.clone());
-        async move { answer(&metrics, &scraper, &launchers, node).await }
+        let (metrics, scraper, launchers) = (metrics.clone(), scraper.clone(), launchers.clone());
+        let (gpus, node) = (gpus.clone(), node.clone());
+        async move { answer(&metrics, &scraper, &launchers, &gpus, node).await }
     };
     Router::new().route("/metrics", get(answer))
 }
 
-async fn answer(metrics: &Metrics, scraper: &Scraper, launchers: &Launchers, node: Families) -> Response {
+async fn answer(
+    metrics: &Metrics,
+    scraper: &Scraper,
+    launchers: &Launchers,
+    gpus: &Gpus,
+    node: Families,
+) -> Response {
     let Some(turn) = scraper.turn() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many ask for metrics at once\n").into_response();
     };
     let here = launchers();
     let sockets = here.iter().map(|(vmi, socket)| (vmi.clone(), socket.path())).collect();
-    let measured = turn.scrape(sockets).await;
-    match text([collect(&measured), node]) {
-        Ok(of_instances) => (
-            [(CONTENT_TYPE, kubevirt_component::metrics::CONTENT_TYPE)],
-            join(&metrics.text(), &of_instances),
-        )
-            .into_response(),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
-    }
-}
-
-/// Puts two texts into one, with the mark at its end.
-fn join(own: &str, of_instances: &str) -> String {
-    const END: &str = "# EOF\n";
-    format!("{}{of_instances}{END}", own.strip_suffix(END).unwrap_or(own))
+    let (measured, cards) = tokio::join!(turn.scrape(sockets), gpus.collect());
+    let mut told = metrics.text();
+    told.push_str(&text([collect(&measured), cards, node]));
+    ([(CONTENT_TYPE, kubevirt_component::metrics::CONTENT_TYPE)], told).into_response()
 }
 
 #[cfg(test)]
@@ -57,15 +52,16 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn the_end_is_said_once() {
-        assert_eq!(join("a 1\n# EOF\n", "b 2\n"), "a 1\nb 2\n# EOF\n");
-    }
-
     #[tokio::test]
     async fn answers_unless_too_many_ask() {
         let scraper = Scraper::new(1);
-        let router = route(Metrics::new(), scraper.clone(), Arc::new(Vec::new), Families::default());
+        let router = route(
+            Metrics::new(),
+            scraper.clone(),
+            Arc::new(Vec::new),
+            Gpus::new(std::path::Path::new("/nowhere"), "node01"),
+            Families::default(),
+        );
         let ask = async || {
             use tower::ServiceExt;
             let request = Request::builder().uri("/metrics").body(Body::empty()).unwrap();
