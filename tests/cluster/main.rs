@@ -10,6 +10,7 @@ mod images;
 mod install;
 mod lifecycle;
 mod machines;
+mod metrics;
 mod nodes;
 mod pods;
 mod simulated;
