@@ -9,8 +9,8 @@ use tokio::sync::OnceCell;
 
 use crate::cluster::Flags;
 use crate::failure::Failure;
-use crate::kubeconfig;
 use crate::program::Program;
+use crate::{kubeconfig, proxy};
 
 /// How to reach a cluster, before anybody has tried.
 #[derive(Debug)]
@@ -61,9 +61,21 @@ impl Connect {
     async fn config(&self) -> Result<Config> {
         let files = kubeconfig::read(self.flags.kubeconfig.as_deref()).map_err(unreadable)?;
         let mut config = match kubeconfig::effective(files, &self.flags).map_err(unreadable)? {
-            Some(one) => Config::from_custom_kubeconfig(one, &KubeConfigOptions::default())
-                .await
-                .map_err(|error| unreadable(error.into()))?,
+            Some(one) => {
+                let named = kubeconfig::names_a_proxy(&one);
+                let mut config = Config::from_custom_kubeconfig(one, &KubeConfigOptions::default())
+                    .await
+                    .map_err(|error| unreadable(error.into()))?;
+                if !named {
+                    // kube looks up the proxy's own name among the exceptions, not the server's.
+                    let found = proxy::of_environment(&config.cluster_url, &|name| std::env::var(name).ok());
+                    config.proxy_url = found
+                        .map(|proxy| proxy.parse())
+                        .transpose()
+                        .context("the proxy's URL cannot be read")?;
+                }
+                config
+            }
             None => self.in_cluster()?,
         };
         config.read_timeout = self.flags.request_timeout.filter(|timeout| *timeout > Duration::ZERO);

@@ -87,6 +87,12 @@ pub fn effective(files: Kubeconfig, flags: &Flags) -> Result<Option<Kubeconfig>,
     }))
 }
 
+/// Whether an [`effective`] kubeconfig says through which proxy its server is reached.
+pub fn names_a_proxy(one: &Kubeconfig) -> bool {
+    let clusters = one.clusters.iter().filter_map(|named| named.cluster.as_ref());
+    clusters.filter_map(|cluster| cluster.proxy_url.as_ref()).any(|proxy| !proxy.is_empty())
+}
+
 fn context(files: &Kubeconfig, flags: &Flags) -> Result<Option<Context>, Error> {
     let named = flags.context.as_ref().or(files.current_context.as_ref()).filter(|name| !name.is_empty());
     let Some(name) = named else { return Ok(None) };
@@ -170,5 +176,94 @@ fn overrule_user(user: &mut AuthInfo, flags: &Flags) {
 fn overrule(value: &mut Option<String>, flag: &Option<String>) {
     if flag.is_some() {
         value.clone_from(flag);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILES: &str = r#"
+apiVersion: v1
+kind: Config
+current-context: one
+contexts:
+- {name: one, context: {cluster: c1, user: u1, namespace: ns1}}
+- {name: two, context: {cluster: c2, user: u2}}
+- {name: broken, context: {cluster: gone, user: u1}}
+clusters:
+- {name: c1, cluster: {server: "https://one:6443", certificate-authority: /ca1}}
+- {name: c2, cluster: {server: "https://two:6443", proxy-url: "http://p:1"}}
+users:
+- {name: u1, user: {client-certificate: /crt1, client-key: /key1}}
+- {name: u2, user: {token: t2, as: somebody}}
+"#;
+
+    /// Server, namespace, authority, and who the user is.
+    fn of(files: &str, flags: &Flags) -> Result<Option<[String; 4]>, String> {
+        let one =
+            effective(Kubeconfig::from_yaml(files).unwrap(), flags).map_err(|error| error.to_string())?;
+        Ok(one.map(|one| {
+            let value = serde_json::to_value(one).unwrap();
+            let text = |pointer: &str| value.pointer(pointer).map(ToString::to_string).unwrap_or_default();
+            [
+                text("/clusters/0/cluster/server"),
+                text("/contexts/0/context/namespace"),
+                text("/clusters/0/cluster/certificate-authority"),
+                text("/users/0/user"),
+            ]
+            .map(|text| text.replace('"', ""))
+        }))
+    }
+
+    fn is(server: &str, namespace: &str, authority: &str, user: &str) -> Result<Option<[String; 4]>, String> {
+        Ok(Some([server, namespace, authority, user].map(str::to_owned)))
+    }
+
+    #[test]
+    fn flags_choose_and_overrule() {
+        let one = "{client-certificate:/crt1,client-key:/key1}";
+        let text = |text: &str| Some(text.to_owned());
+        let flags = Flags::default;
+        for (flags, expected) in [
+            (flags(), is("https://one:6443", "ns1", "/ca1", one)),
+            (
+                Flags { context: text("two"), ..flags() },
+                is("https://two:6443", "", "", "{as:somebody,token:t2}"),
+            ),
+            (Flags { namespace: text("n"), ..flags() }, is("https://one:6443", "n", "/ca1", one)),
+            (Flags { cluster: text("c2"), ..flags() }, is("https://two:6443", "ns1", "", one)),
+            (
+                Flags { user: text("u2"), ..flags() },
+                is("https://one:6443", "ns1", "/ca1", "{as:somebody,token:t2}"),
+            ),
+            (Flags { server: text("host:1"), ..flags() }, is("http://host:1", "ns1", "/ca1", one)),
+            (Flags { token: text("t"), ..flags() }, is("https://one:6443", "ns1", "/ca1", "{token:t}")),
+            (Flags { insecure_skip_tls_verify: true, ..flags() }, is("https://one:6443", "ns1", "", one)),
+            (
+                Flags { as_user: text("me"), as_group: vec!["g".into()], as_uid: text("1"), ..flags() },
+                is(
+                    "https://one:6443",
+                    "ns1",
+                    "/ca1",
+                    "{as:me,as-groups:[g],as-uid:1,client-certificate:/crt1,client-key:/key1}",
+                ),
+            ),
+            (Flags { context: text("three"), ..flags() }, Err("context \"three\" does not exist".into())),
+            (Flags { context: text("broken"), ..flags() }, Err("cluster \"gone\" does not exist".into())),
+            (Flags { user: text("nobody"), ..flags() }, Err("user \"nobody\" does not exist".into())),
+        ] {
+            assert_eq!(of(FILES, &flags), expected, "{flags:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_enough_and_nothing_is_not() {
+        let server = Flags { server: Some("https://a".into()), token: Some("t".into()), ..Flags::default() };
+        assert_eq!(of("{}", &server), is("https://a", "", "", "{token:t}"));
+        assert_eq!(of("{}", &Flags::default()), Ok(None));
+        let two = Flags { context: Some("two".into()), ..Flags::default() };
+        let two = effective(Kubeconfig::from_yaml(FILES).unwrap(), &two).unwrap().unwrap();
+        assert!(names_a_proxy(&two));
     }
 }

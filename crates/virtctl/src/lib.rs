@@ -14,9 +14,12 @@ mod manifest;
 mod names;
 pub mod output;
 pub mod program;
+mod proxy;
 pub mod subresource;
 pub mod target;
 mod terminal;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -27,11 +27,13 @@ mod ssh;
 mod start;
 mod stop;
 mod template;
+mod top;
 mod unpause;
 mod usbredir;
 mod userlist;
 mod version;
 mod vnc;
+mod why;
 
 use std::process::ExitCode;
 
@@ -91,11 +93,13 @@ commands! {
     Start => start,
     Stop => stop,
     Template => template,
+    Top => top,
     Unpause => unpause,
     Usbredir => usbredir,
     Userlist => userlist,
     Version => version,
     Vnc => vnc,
+    Why => why,
 }
 
 /// The body of a request that may be a dry run, which is said on standard output.
