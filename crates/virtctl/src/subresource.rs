@@ -89,7 +89,7 @@ pub fn escaped(text: &str) -> String {
     for byte in text.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                escaped.push(char::from(byte))
+                escaped.push(char::from(byte));
             }
             other => {
                 let _ = write!(escaped, "%{other:02X}");

@@ -59,7 +59,8 @@ async fn make(bed: &Bed, namespace: &str, numbers: std::ops::Range<usize>) -> Re
             object["spec"]["nodeSelector"] = json!({MARK: FAKE});
             object["spec"]["tolerations"] = json!([{"key": MARK, "operator": "Exists"}]);
             let object: VirtualMachineInstance = serde_json::from_value(object)?;
-            anyhow::Ok(drop(api.create(&PostParams::default(), &object).await?))
+            let _: () = drop(api.create(&PostParams::default(), &object).await?);
+            anyhow::Ok(())
         }
     });
     made.buffer_unordered(SIDE_BY_SIDE).try_collect::<Vec<()>>().await.map(drop)

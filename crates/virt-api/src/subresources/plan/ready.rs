@@ -44,7 +44,7 @@ pub fn order(order: Order, vmi: &VirtualMachineInstance) -> Verdict {
         Order::Reset => Ok(()),
         Order::SoftReboot => {
             running(VM_NOT_RUNNING)?;
-            let paused = condition(vmi, PAUSED).is_some_and(|it| it.is_true());
+            let paused = condition(vmi, PAUSED).is_some_and(condition::Condition::is_true);
             unless(paused, || conflict(vmi, "VMI is paused"))?;
             let acpi = vmi.spec.domain.features.as_ref().and_then(|features| features.acpi.as_ref());
             let without = acpi.is_some_and(|acpi| acpi.enabled == Some(false));

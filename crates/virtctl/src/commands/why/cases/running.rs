@@ -90,7 +90,7 @@ pub fn fine(e: &Evidence) -> Option<Explanation> {
     if !address.is_empty() {
         told = told.because(format!("Its address is {address}."));
     }
-    if e.vm_condition(conditions::vm::RESTART_REQUIRED).is_some_and(|c| c.is_true()) {
+    if e.vm_condition(conditions::vm::RESTART_REQUIRED).is_some_and(kubevirt_api::condition::Condition::is_true) {
         told = told
             .because("Some changes take effect only after a restart.")
             .next(format!("Restart it: {} restart {}", e.program, e.name));
