@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use axum::http::HeaderMap;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kubevirt_component::serve::Peer;
-use kubevirt_component::tls::common_name;
 use serde_json::json;
 
 use super::failure::Failure;
@@ -67,10 +66,10 @@ impl Aggregator {
 
     /// Who asks. The server has verified the certificate; only the aggregator has one from its authority.
     pub fn user(&self, peer: Option<&Peer>, headers: &HeaderMap) -> Result<User, Failure> {
-        let leaf = peer.and_then(|peer| peer.certificates.first());
-        let leaf = leaf.ok_or_else(|| Failure::unauthorized("request is not authenticated"))?;
+        let known = peer.filter(|peer| !peer.certificates.is_empty());
+        let known = known.ok_or_else(|| Failure::unauthorized("request is not authenticated"))?;
         if !self.names.is_empty() {
-            let name = common_name(leaf).unwrap_or_default();
+            let name = known.common_name().unwrap_or_default();
             if !self.names.contains(&name) {
                 let why = format!("request is not authenticated: {name:?} does not speak for others");
                 return Err(Failure::unauthorized(&why));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::routes::{GROUPS, Group, On, ROUTES, Route};
+use super::routes::{GROUPS, Group, ROUTES, Route};
 
 /// The document of this path, if it is one of discovery.
 pub fn document(path: &str) -> Option<Value> {
@@ -67,14 +67,11 @@ fn resources(group: &Group, version: &str) -> Value {
     })
 }
 
-/// How discovery and roles name a route.
-pub fn listed_name(route: &Route) -> String {
+/// How discovery names a route.
+fn listed_name(route: &Route) -> String {
     match route.on.resource() {
         Some(resource) => format!("{resource}/{}", route.subresource()),
-        None => {
-            debug_assert!(route.on != On::Template);
-            route.subresource().to_owned()
-        }
+        None => route.subresource().to_owned(),
     }
 }
 

@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::Pod;
 use kubevirt_api::names::components::certificate_names::HANDLER_SERVER;
 use kubevirt_component::Store;
-use kubevirt_component::tls::{Files, common_name};
+use kubevirt_component::tls::{self, Files, common_name};
 use kubevirt_streams::{Offer, Stream, Upgraded};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
@@ -20,7 +20,7 @@ use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
 };
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio::net::TcpStream;
@@ -63,8 +63,8 @@ pub fn node_of(pod: &Pod) -> Vec<String> {
 /// Why the certificates cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum NotUsable {
-    #[error("{0}: {1}")]
-    Pem(String, rustls::pki_types::pem::Error),
+    #[error(transparent)]
+    Files(#[from] tls::NotUsable),
     #[error("the authorities of the installation are not known yet")]
     NoAuthority,
     #[error(transparent)]
@@ -188,19 +188,12 @@ impl Handlers {
     }
 
     fn load(&self) -> Result<ClientConfig, NotUsable> {
-        let pem = |path: &std::path::Path| {
-            let path = path.display().to_string();
-            move |error| NotUsable::Pem(path, error)
-        };
-        let certificate = &self.files.certificate;
-        let chain: Result<Vec<_>, _> =
-            CertificateDer::pem_file_iter(certificate).map_err(pem(certificate))?.collect();
-        let key = PrivateKeyDer::from_pem_file(&self.files.key).map_err(pem(&self.files.key))?;
+        let (chain, key) = self.files.read()?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = self.verifier(&provider)?;
         let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
         let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
-        Ok(builder.with_client_auth_cert(chain.map_err(pem(certificate))?, key)?)
+        Ok(builder.with_client_auth_cert(chain, key)?)
     }
 
     fn verifier(&self, provider: &CryptoProvider) -> Result<HandlerCertificate, NotUsable> {

@@ -74,8 +74,7 @@ impl Subresources {
 
     async fn health(&self) -> (StatusCode, Value) {
         let mut last = self.health.0.lock().await;
-        if let Some((when, code, answer)) = last.as_ref().filter(|(when, ..)| when.elapsed() < FRESH) {
-            let _ = when;
+        if let Some((_, code, answer)) = last.as_ref().filter(|(when, ..)| when.elapsed() < FRESH) {
             return (*code, answer.clone());
         }
         let reached = async {

@@ -61,6 +61,8 @@ use routes::{Action, Matched, NoRoute};
 
 /// The largest body that is taken: no object is larger on an API server.
 const BODY_LIMIT: usize = 3 << 20;
+/// How long it may take to come.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
 /// How long streams may go on after the order to stop.
 const STREAM_GRACE: Duration = Duration::from_secs(10);
 
@@ -253,6 +255,10 @@ fn not_by(method: &Method, allowed: &'static str) -> Response<Body> {
 }
 
 async fn read(request: Request<Body>) -> Result<Bytes, Failure> {
-    // A body that breaks off looks the same as one that is too large; the latter is what happens.
-    axum::body::to_bytes(request.into_body(), BODY_LIMIT).await.map_err(|_| Failure::too_large(BODY_LIMIT))
+    match timeout(BODY_PATIENCE, axum::body::to_bytes(request.into_body(), BODY_LIMIT)).await {
+        Ok(Ok(body)) => Ok(body),
+        // A body that breaks off looks the same as one that is too large; the latter is what happens.
+        Ok(Err(_)) => Err(Failure::too_large(BODY_LIMIT)),
+        Err(_) => Err(Failure::bad_request("the body of the request did not come in time")),
+    }
 }

@@ -258,6 +258,29 @@ async fn nodes_do_what_is_asked(server: &Server<'_>) -> Result<()> {
     };
     server.until("streams that ended are not counted", lines).await?;
 
+    server.create(&vm("guest", "Always")).await?.accepted()?;
+    let forced = put(server, "virtualmachines/guest/restart", &json!({ "gracePeriodSeconds": 0 })).await?;
+    assert_eq!(forced.code, 202, "{forced:?}");
+    let instances: Api<VirtualMachineInstance> = server.test.api();
+    assert_eq!(instances.get("guest").await?.spec.termination_grace_period_seconds, Some(1));
+    let machines: Api<VirtualMachine> = server.test.api();
+    let status = machines.get("guest").await?.status.unwrap_or_default();
+    assert_eq!(status.state_change_requests.unwrap_or_default().len(), 2);
+    let leave = json!({ "status": { "evacuationNodeName": "here" } });
+    instances.patch("guest", &PatchParams::default(), &Patch::Merge(leave)).await?;
+    let other =
+        put(server, "virtualmachineinstances/guest/evacuate/cancel", &json!({ "evacuationNodeName": "x" }))
+            .await?;
+    assert_eq!(other.code, 409, "{other:?}");
+    let stays = put(
+        server,
+        "virtualmachineinstances/guest/evacuate/cancel",
+        &json!({ "evacuationNodeName": "here" }),
+    )
+    .await?;
+    assert_eq!(stays.code, 200, "{stays:?}");
+    assert_eq!(instances.get("guest").await?.status.and_then(|status| status.evacuation_node_name), None);
+
     let migrated = put(server, "virtualmachineinstances/guest/migrate", &Value::Null).await?;
     assert_eq!(migrated.code, 404, "only machines migrate: {migrated:?}");
     let api: Api<VirtualMachineInstanceMigration> = server.test.api();

@@ -75,8 +75,7 @@ fn needed(vmi: &VirtualMachineInstance, share: &str) -> Result<(Amount, Format),
     let guest = domain.memory.as_ref().and_then(|memory| memory.guest.as_ref());
     let memory = requests.and_then(|requests| requests.get("memory")).or(guest);
     let format = memory.map_or(Format::BinarySi, |memory| format_of(&memory.0));
-    let memory =
-        memory.map(QuantityExt::amount).transpose().map_err(Failure::internal)?.unwrap_or_default();
+    let memory = memory.map(QuantityExt::amount).transpose().map_err(Failure::internal)?.unwrap_or_default();
     // Shares are written as decimals; exact to a millionth.
     let share: f64 = share.trim().parse().map_err(|error| {
         Failure::internal(format!("failed to parse filesystem overhead as float: {error}"))

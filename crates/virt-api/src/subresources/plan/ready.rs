@@ -1,6 +1,7 @@
 //! Whether an instance is ready for what is asked of its node.
 
 use kubevirt_admission::{ClusterConfig, Gate};
+use kubevirt_api::condition::Condition;
 use kubevirt_api::names::conditions::vmi::{AGENT_CONNECTED, PAUSED};
 use kubevirt_api::vm::VirtualMachine;
 use kubevirt_api::vmi::VirtualMachineInstance;
@@ -44,7 +45,7 @@ pub fn order(order: Order, vmi: &VirtualMachineInstance) -> Verdict {
         Order::Reset => Ok(()),
         Order::SoftReboot => {
             running(VM_NOT_RUNNING)?;
-            let paused = condition(vmi, PAUSED).is_some_and(condition::Condition::is_true);
+            let paused = condition(vmi, PAUSED).is_some_and(Condition::is_true);
             unless(paused, || conflict(vmi, "VMI is paused"))?;
             let acpi = vmi.spec.domain.features.as_ref().and_then(|features| features.acpi.as_ref());
             let without = acpi.is_some_and(|acpi| acpi.enabled == Some(false));
