@@ -20,6 +20,8 @@ pub mod target;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod transfer;
+mod wait;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

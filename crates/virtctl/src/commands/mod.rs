@@ -10,7 +10,10 @@ mod evacuate_cancel;
 mod expand;
 mod expose;
 mod fslist;
+mod guestfs;
 mod guestosinfo;
+mod image_upload;
+mod memory_dump;
 mod migrate;
 mod migrate_cancel;
 mod objectgraph;
@@ -32,6 +35,7 @@ mod unpause;
 mod usbredir;
 mod userlist;
 mod version;
+mod vmexport;
 mod vnc;
 mod why;
 
@@ -76,7 +80,10 @@ commands! {
     Expand => expand,
     Expose => expose,
     Fslist => fslist,
+    Guestfs => guestfs,
     Guestosinfo => guestosinfo,
+    ImageUpload => image_upload,
+    MemoryDump => memory_dump,
     Migrate => migrate,
     MigrateCancel => migrate_cancel,
     Objectgraph => objectgraph,
@@ -98,6 +105,7 @@ commands! {
     Usbredir => usbredir,
     Userlist => userlist,
     Version => version,
+    Vmexport => vmexport,
     Vnc => vnc,
     Why => why,
 }
