@@ -10,6 +10,8 @@ mod dialect;
 pub mod failure;
 pub mod flags;
 mod kubeconfig;
+mod manifest;
+mod names;
 pub mod output;
 pub mod program;
 mod proxy;
@@ -18,6 +20,8 @@ pub mod target;
 mod terminal;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wire;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -68,7 +72,7 @@ pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
     // A read of standard input cannot be called back: nobody waits for it.
     runtime.shutdown_background();
     Ok(result.unwrap_or_else(|error| {
-        eprintln!("{}", failure::words(&error));
+        eprintln!("{}", failure::words_of(&connect.program, &error));
         ExitCode::FAILURE
     }))
 }
@@ -86,12 +90,17 @@ pub fn parse(program: &Program, arguments: &[OsString]) -> Result<Cli, clap::Err
 
 /// Prints help or what is wrong with a command line. Scripts expect one for every mistake.
 fn answer(error: &clap::Error) -> ExitCode {
-    // The terminal may be gone, which changes nothing.
-    let _ = error.print();
     match error.kind() {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
-        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            output::line(error.render().to_string().trim_end());
+            ExitCode::SUCCESS
+        }
+        _ => {
+            // The terminal may be gone, which changes nothing.
+            let _ = error.print();
+            ExitCode::FAILURE
+        }
     }
 }

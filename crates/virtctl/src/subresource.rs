@@ -44,10 +44,10 @@ impl Kind {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The cluster refused it.
-    #[error(transparent)]
+    #[error("{0}")]
     Refused(#[from] Refusal),
     /// It did not reach the cluster, or the answer did not come back.
-    #[error(transparent)]
+    #[error("the cluster cannot be reached")]
     Connection(#[from] kube::Error),
     /// It cannot be written as HTTP.
     #[error("the request cannot be made: {0}")]
@@ -89,7 +89,7 @@ pub fn escaped(text: &str) -> String {
     for byte in text.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                escaped.push(char::from(byte))
+                escaped.push(char::from(byte));
             }
             other => {
                 let _ = write!(escaped, "%{other:02X}");

@@ -6,6 +6,7 @@
 
 mod policy;
 mod source;
+mod subject;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use policy::Policy;
 use source::Seen;
+pub use subject::common_name;
 
 /// How often files are looked at.
 const PERIOD: Duration = Duration::from_secs(5);

@@ -4,11 +4,16 @@ mod addvolume;
 mod adm;
 mod completion;
 mod console;
+mod create;
+mod credentials;
 mod evacuate_cancel;
+mod expand;
+mod expose;
 mod fslist;
 mod guestosinfo;
 mod migrate;
 mod migrate_cancel;
+mod objectgraph;
 mod options;
 mod pause;
 mod permitted_devices;
@@ -21,6 +26,7 @@ mod soft_reboot;
 mod ssh;
 mod start;
 mod stop;
+mod template;
 mod top;
 mod unpause;
 mod usbredir;
@@ -35,6 +41,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::connect::Connect;
+use crate::output::say;
 
 /// The enum of all commands, and how each is run. A line here and a `mod` above are all that a command needs.
 macro_rules! commands {
@@ -59,16 +66,21 @@ macro_rules! commands {
 }
 
 commands! {
+    #[command(hide = true)]
     Addvolume => addvolume,
     Adm => adm,
     Completion => completion,
     Console => console,
+    Create => create,
+    Credentials => credentials,
     EvacuateCancel => evacuate_cancel,
+    Expand => expand,
+    Expose => expose,
     Fslist => fslist,
     Guestosinfo => guestosinfo,
     Migrate => migrate,
     MigrateCancel => migrate_cancel,
-    #[command(hide = true)]
+    Objectgraph => objectgraph,
     Options => options,
     Pause => pause,
     PermittedDevices => permitted_devices,
@@ -81,6 +93,7 @@ commands! {
     Ssh => ssh,
     Start => start,
     Stop => stop,
+    Template => template,
     Top => top,
     Unpause => unpause,
     Usbredir => usbredir,
@@ -93,7 +106,7 @@ commands! {
 /// The body of a request that may be a dry run, which is said on standard output.
 pub(crate) fn dry_run_body(on: bool) -> Value {
     if on {
-        println!("Dry Run execution");
+        say!("Dry Run execution");
         json!({ "dryRun": ["All"] })
     } else {
         json!({})
