@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 PACKAGES := gcc make pkg-config git ca-certificates e2fsprogs gzip iproute2 nftables util-linux libarchive-tools \
 	qemu-system-x86 qemu-system-arm qemu-system-misc qemu-utils qemu-guest-agent ovmf qemu-efi-aarch64 \
-	busybox-static linux-image-cloud-amd64 swtpm tmux openssh-client curl vncsnapshot
+	busybox-static linux-image-cloud-amd64 swtpm tmux openssh-client curl vncsnapshot prometheus
 XTASK := $(or $(CARGO_TARGET_DIR),target)/debug/xtask
 # The same random cases in every run: what is tested does not change unless the code does. `make soak` looks further.
 export PROPTEST_RNG_SEED ?= 1
@@ -44,6 +44,8 @@ lint: packages ## Check format, lints and dependencies
 bench: packages release ## Measure
 	cargo bench --locked -p kubevirt-admission
 	KUBEVIRT_BINARY=$(RELEASE)/kubevirt cargo bench --locked --profile dev -p kubevirt --bench launcher
+	cargo bench --locked --profile dev -p cluster-tests --bench cluster; status=$$?; \
+	cargo xtask cluster down --prefix bench; exit $$status
 
 # As they are shipped: static, so that they run in any image, and not relocatable, which saves memory of every process.
 STATIC := -C target-feature=+crt-static -C relocation-model=static

@@ -36,6 +36,13 @@ pub struct Peer {
     pub certificates: Arc<[CertificateDer<'static>]>,
 }
 
+impl Peer {
+    /// The common name in the client's certificate; none if it showed none, or has none, or more than one.
+    pub fn common_name(&self) -> Option<String> {
+        crate::tls::common_name(self.certificates.first()?)
+    }
+}
+
 /// A server that listens.
 pub struct Server {
     listener: TcpListener,

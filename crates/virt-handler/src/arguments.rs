@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Parser};
+use kubevirt_api::names::components::secrets;
 use kubevirt_component::Common;
 use kubevirt_component::flags::time;
 
@@ -52,6 +53,18 @@ pub struct Arguments {
     /// Folder of what node-labeller found out.
     #[arg(long, value_name = "FOLDER", default_value = "/var/lib/kubevirt-node-labeller")]
     pub node_labeller_dir: PathBuf,
+    /// ConfigMap with the certificates of the installation's authority.
+    #[arg(long, value_name = "NAME", default_value = secrets::CA)]
+    pub ca_configmap_name: String,
+    /// Certificates come from elsewhere: clients may have any name that the authority vouches for.
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = ArgAction::Set)]
+    pub externally_managed: bool,
+    /// Certificate that is shown to guests over vsock.
+    #[arg(long, value_name = "FILE", default_value = "/etc/virt-handler/vsockclientcertificates/tls.crt")]
+    pub vsock_client_cert_file: PathBuf,
+    /// Key of that certificate.
+    #[arg(long, value_name = "FILE", default_value = "/etc/virt-handler/vsockclientcertificates/tls.key")]
+    pub vsock_client_key_file: PathBuf,
     /// What changes nothing here.
     #[command(flatten)]
     pub unused: Unused,
@@ -72,13 +85,10 @@ pub struct Unused {
     /// For migrations.
     #[arg(long, hide = true)]
     graceful_shutdown_seconds: Option<u64>,
-    /// For the server of consoles.
-    #[arg(long, hide = true)]
-    ca_configmap_name: Option<String>,
-    /// For the server of consoles.
+    /// For migrations.
     #[arg(long, hide = true)]
     client_cert_file: Option<PathBuf>,
-    /// For the server of consoles.
+    /// For migrations.
     #[arg(long, hide = true)]
     client_key_file: Option<PathBuf>,
     /// For migrations.
@@ -90,15 +100,6 @@ pub struct Unused {
     /// For migrations.
     #[arg(long, hide = true)]
     migration_cn_types: Vec<String>,
-    /// For the server of consoles.
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
-    externally_managed: Option<bool>,
-    /// For vsock.
-    #[arg(long, hide = true)]
-    vsock_client_cert_file: Option<PathBuf>,
-    /// For vsock.
-    #[arg(long, hide = true)]
-    vsock_client_key_file: Option<PathBuf>,
 }
 
 impl Arguments {

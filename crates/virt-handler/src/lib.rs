@@ -14,6 +14,7 @@ mod network;
 mod permissions;
 pub mod prepare;
 mod run;
+pub mod server;
 #[cfg(test)]
 mod testing;
 pub mod vmi;

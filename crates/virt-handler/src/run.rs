@@ -3,6 +3,7 @@
 mod serve;
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use clap::Parser;
 use kube::Client;
 use kubevirt_api::names::labels::{MIGRATION_TARGET_NODE_NAME, NODE_NAME};
 use kubevirt_api::vmi::VirtualMachineInstance;
+use kubevirt_component::tls::{Files, Policy};
 use kubevirt_component::{
     Change, Configuration, Health, Limits, Metrics, NamespacedName, Queue, Recorder, Role, Store, Watch,
     start,
@@ -27,8 +29,9 @@ use crate::labels::facts::{FILE, Facts};
 use crate::launchers::{Launchers, Notice, Settings};
 use crate::metrics::{self, Own};
 use crate::prepare::Folders;
+use crate::server::{Server, Trust};
 use crate::vmi::{Instances, Memories, topology};
-use crate::{devices, heartbeat, labels};
+use crate::{devices, heartbeat, labels, server};
 
 /// How many instances are looked after at a time.
 const WORKERS: usize = 10;
@@ -56,16 +59,18 @@ async fn live(arguments: Arguments, stop: CancellationToken) -> Result<ExitCode>
     let (notices, heard) = mpsc::unbounded_channel();
     let instances = Arc::new(instances(&arguments, &node, &client, &configuration, notices, own, &stop)?);
     instances.queue.measure(&metrics);
-    let server = serve::Server {
+    let status = serve::Server {
         health: health.clone(),
         metrics,
         instances: instances.clone(),
         requests: arguments.max_metric_requests,
         facts: arguments.node_labeller_dir.join(FILE),
+        kubelet: arguments.kubelet_root.clone(),
     };
-    server.start(&arguments.common, policy, &stop).await?;
+    status.start(&arguments.common, policy.clone(), &stop).await?;
 
     let tasks = TaskTracker::new();
+    tasks.spawn(answer_users(arguments.clone(), client.clone(), instances.clone(), policy, stop.clone()));
     look_after_node(&tasks, &arguments, &node, &client, &configuration, &stop);
     tasks.spawn(pass_on(instances.clone(), heard, stop.clone()));
     tasks.close();
@@ -84,6 +89,39 @@ async fn live(arguments: Arguments, stop: CancellationToken) -> Result<ExitCode>
     health.set_ready(false);
     tasks.wait().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Passes on to launchers what virt-api asks for.
+async fn answer_users(
+    arguments: Arguments,
+    client: Client,
+    instances: Arc<Instances>,
+    policy: watch::Receiver<Policy>,
+    stop: CancellationToken,
+) {
+    let common = &arguments.common;
+    let address = SocketAddr::new(common.listen, arguments.console_server_port);
+    let authority = server::authority(&client, &common.namespace(), &arguments.ca_configmap_name, &stop);
+    let own = common.certificate(Role::Handler);
+    let server = Server {
+        here: instances.here.clone(),
+        domains: instances.domains.clone(),
+        launchers: instances.launchers.clone(),
+        folders: instances.folders.clone(),
+        private: kubevirt_domain::Layout::default().private.into(),
+        recorder: instances.recorder.clone(),
+        to_guests: Files {
+            certificate: arguments.vsock_client_cert_file,
+            key: arguments.vsock_client_key_file,
+        },
+        trust: if arguments.externally_managed { Trust::ExternallyManaged } else { Trust::Named },
+        stop: stop.clone(),
+    };
+    if let Err(error) = server.listen(address, own, authority, policy).await {
+        // Without it nobody reaches a console; the kubelet starts us again, and machines do not notice.
+        tracing::error!("users cannot reach their machines: {error:#}");
+        stop.cancel();
+    }
 }
 
 /// Looks after what an earlier handler looked after, whether it still exists or not.
@@ -161,6 +199,7 @@ fn look_after_node(
     let lend = devices::Options {
         plugins: root.join("device-plugins"),
         max_devices: arguments.max_devices,
+        node: Some((client.clone(), node.to_owned())),
         ..devices::Options::default()
     };
     let lending = devices::run(configuration.clone(), lend, ready, stop.clone());

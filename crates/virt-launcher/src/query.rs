@@ -1,11 +1,18 @@
 //! Questions about the machine that need no guest agent.
 
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use kubevirt_launcher_rpc::DomainReport;
 use kubevirt_launcher_rpc::report::State;
 use kubevirt_qemu::machine::ImageFormat;
 
 use crate::error::CommandError;
 use crate::launcher::Launcher;
+
+/// How long a guest has to light its display up again.
+const WAKING: Duration = Duration::from_millis(500);
 
 impl Launcher {
     /// The latest report, once there is a machine to report on.
@@ -20,8 +27,9 @@ impl Launcher {
         Ok(format!("{major}.{minor}"))
     }
 
-    /// What the guest's display shows: the type of the image, and the image.
-    pub async fn screenshot(&self) -> Result<(String, Vec<u8>), CommandError> {
+    /// What the guest's display shows: the type of the image, and the image. The pointer may be moved first, which
+    /// wakes a display that sleeps.
+    pub async fn screenshot(&self, move_cursor: bool) -> Result<(String, Vec<u8>), CommandError> {
         let running = self.running()?;
         let domain = running.domain();
         if domain.devices.graphics.is_none() {
@@ -30,7 +38,14 @@ impl Launcher {
                 "the virtual machine has no display ({field}: false)"
             )));
         }
-        let file = std::path::PathBuf::from(self.layout.machine(&domain.identity.uid, "screenshot.png"));
+        if move_cursor {
+            running.machine.move_pointer().await?;
+            tokio::time::sleep(WAKING).await;
+        }
+        // Several may want one at the same time.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("screenshot-{}.png", NEXT.fetch_add(1, Ordering::Relaxed));
+        let file = PathBuf::from(self.layout.machine(&domain.identity.uid, &name));
         running.machine.screenshot(&file, ImageFormat::Png).await?;
         let image = tokio::fs::read(&file).await;
         // Left behind it would only take space.

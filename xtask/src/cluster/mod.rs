@@ -173,7 +173,8 @@ impl Cluster {
     pub fn virtctl_command(&self) -> Result<Command> {
         self.binaries.ensure(&[recipes::KUBEVIRT_CLIENT])?;
         let mut command = Command::new(self.binaries.program(&recipes::KUBEVIRT_CLIENT));
-        command.arg("--kubeconfig").arg(self.layout.kubeconfig());
+        // In the environment, where the programs that it runs find it too.
+        command.env("KUBECONFIG", self.layout.kubeconfig());
         Ok(command)
     }
 

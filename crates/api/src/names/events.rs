@@ -46,6 +46,18 @@ pub mod vmi {
     pub const SHUTTING_DOWN: &str = "ShuttingDown";
     /// The guest stopped.
     pub const STOPPED: &str = "Stopped";
+    /// A user paused the guest.
+    pub const PAUSED: &str = "Paused";
+    /// A user let the guest go on.
+    pub const UNPAUSED: &str = "Unpaused";
+    /// A user reset the guest.
+    pub const RESET: &str = "Reset";
+    /// A user asked the guest to reboot.
+    pub const SOFT_REBOOTED: &str = "SoftRebooted";
+    /// The guest did not hold its file systems still.
+    pub const FREEZE_ERROR: &str = "FreezeError";
+    /// A backup was not made.
+    pub const BACKUP_ERROR: &str = "BackupError";
     /// The guest goes on.
     pub const RESUMED: &str = "Resumed";
     /// The target of a migration is ready.

@@ -4,9 +4,9 @@
 //! replaced. A new certificate holds for new connections and leaves open ones alone; one that cannot be used, such as
 //! a certificate without its key, is left until it can.
 
+mod name;
 mod policy;
 mod source;
-mod subject;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use rustls::{RootCertStore, ServerConfig};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+pub use name::common_name;
 pub use policy::Policy;
 use source::Seen;
-pub use subject::common_name;
 
 /// How often files are looked at.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -34,6 +34,17 @@ pub struct Files {
     pub certificate: PathBuf,
     /// Its key, as PEM.
     pub key: PathBuf,
+}
+
+impl Files {
+    /// What they hold: the certificate with those that vouch for it, and the key.
+    pub fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), NotUsable> {
+        let certificate = source::read(&self.certificate)?;
+        let chain = certificates(&self.certificate.display().to_string(), &certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(&source::read(&self.key)?)
+            .map_err(|error| NotUsable::Pem(self.key.display().to_string(), error))?;
+        Ok((chain, key))
+    }
 }
 
 /// Whom clients' certificates must be from.
@@ -180,10 +191,7 @@ impl Source {
 
     fn load(&self) -> Result<ServerConfig, NotUsable> {
         let (provider, versions) = self.policy.borrow().apply();
-        let certificate = source::read(&self.files.certificate)?;
-        let chain = certificates(&self.files.certificate.display().to_string(), &certificate)?;
-        let key = PrivateKeyDer::from_pem_slice(&source::read(&self.files.key)?)
-            .map_err(|error| NotUsable::Pem(self.files.key.display().to_string(), error))?;
+        let (chain, key) = self.files.read()?;
         let builder =
             ServerConfig::builder_with_provider(provider.clone()).with_protocol_versions(&versions)?;
         let builder = match &self.clients {

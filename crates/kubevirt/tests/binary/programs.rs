@@ -244,7 +244,8 @@ async fn a_machine_has_its_console_in_the_log_and_dies_with_its_launcher() {
         "spec": { "domain": { "devices": {}, "memory": { "guest": "64Mi" } } },
     });
     let vmi = Some(Vmi { vmi_json: vmi.to_string().into_bytes() });
-    let answer = client.sync_virtual_machine(VmiRequest { vmi, options: None }).await.unwrap().into_inner();
+    let answer =
+        client.sync_virtual_machine(VmiRequest { vmi, ..VmiRequest::default() }).await.unwrap().into_inner();
     assert!(answer.success, "{answer:?}");
 
     // It has nothing to boot, so we print in its place, as QEMU would.

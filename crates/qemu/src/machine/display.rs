@@ -25,6 +25,23 @@ impl Machine {
         self.qmp.run("screendump", json!({ "filename": file, "format": format })).await
     }
 
+    /// Moves the pointer a little: across the screen with a tablet, and by a bit with a mouse. A guest without either
+    /// is not an error, since no pointer of it can move.
+    pub async fn move_pointer(&self) -> Result<(), QmpError> {
+        let axes = |kind: &str, value: i32| {
+            let event = |axis| json!({ "type": kind, "data": { "axis": axis, "value": value } });
+            json!({ "events": [event("x"), event("y")] })
+        };
+        // A tablet's screen is 32768 wide; there and back, so that the pointer moves wherever it was.
+        for (kind, value) in [("abs", 16_000), ("abs", 16_400), ("rel", 1), ("rel", -1)] {
+            match self.qmp.run("input-send-event", axes(kind, value)).await {
+                Err(QmpError::Refused { .. }) => {}
+                done => done?,
+            }
+        }
+        Ok(())
+    }
+
     /// Sets the password of VNC, valid for so many seconds or for good.
     pub async fn set_vnc_password(&self, password: &str, seconds: Option<u64>) -> Result<(), QmpError> {
         self.qmp.run("set_password", json!({ "protocol": "vnc", "password": password })).await?;

@@ -2,6 +2,8 @@
 
 mod eviction;
 mod hooks;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use axum::http::Request;
@@ -228,6 +229,15 @@ async fn nodes_do_what_is_asked(server: &Server<'_>) -> Result<()> {
     handler.asked();
 
     let mut stream = open(server, "virtualmachineinstances/guest/console").await.context("console")?;
+    // New certificates are for new connections; a stream that is open goes on.
+    for authority in [&server.authorities[1], &server.authorities[0]] {
+        server.mount.renew(authority);
+        let shown = async || {
+            let request = Request::get("/healthz").body(Body::empty())?;
+            Ok(answer(&server.client(authority)?, request).await?.code == 200)
+        };
+        server.until("the new certificate is shown", shown).await?;
+    }
     stream.write_all(b"hello").await?;
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await?;
@@ -293,20 +303,31 @@ async fn streams_reach_the_guest(server: &Server<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A client of the server itself, with this certificate and key.
-fn direct(server: &Server<'_>, certificate: &str, key: &str) -> Result<Client> {
+/// A client of the server itself, with the certificate and key of these files.
+fn direct(server: &Server<'_>, certificate: &Path) -> Result<Client> {
     let mut config = Config::new(format!("https://{}", server.address).parse()?);
     config.root_cert = Some(vec![server.authorities[0].der.clone()]);
     config.default_retry = false;
-    config.auth_info.client_certificate_data = Some(
-        k8s_openapi::serde_json::to_value(k8s_openapi::ByteString(certificate.into()))?
-            .as_str()
-            .unwrap()
-            .to_owned(),
-    );
-    config.auth_info.client_key_data =
-        Some(serde_json::from_value(serde_json::to_value(k8s_openapi::ByteString(key.into()))?)?);
+    config.auth_info.client_certificate = Some(certificate.display().to_string());
+    config.auth_info.client_key = Some(certificate.with_extension("key").display().to_string());
     Ok(Client::try_from(config)?)
+}
+
+/// A certificate of the aggregator's own authority, but of another name.
+fn impostor(server: &Server<'_>, authority: &Path) -> Result<PathBuf> {
+    let named = |name: &str| {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params
+    };
+    let name = format!("{}-front-proxy-ca", server.test.cluster().layout().name());
+    let issuer = Issuer::new(named(&name), KeyPair::from_pem(&fs::read_to_string(authority)?)?);
+    let key = KeyPair::generate()?;
+    let file = server.mount.folder().join("impostor.crt");
+    fs::write(&file, named("impostor").signed_by(&key, &issuer)?.pem())?;
+    fs::write(file.with_extension("key"), key.serialize_pem())?;
+    Ok(file)
 }
 
 async fn only_the_aggregator_speaks_for_others(server: &Server<'_>) -> Result<()> {
@@ -316,30 +337,20 @@ async fn only_the_aggregator_speaks_for_others(server: &Server<'_>) -> Result<()
         request.body(Body::from(Vec::new()))
     };
     let pki = server.test.cluster().layout().certificates();
-    let read = |name: &str| fs::read_to_string(pki.join(name)).with_context(|| name.to_owned());
-    let (front, front_key) = (read("front-proxy-client.crt")?, read("front-proxy-client.key")?);
 
     // Nobody: whatever the headers say.
     let nobody = server.client(&server.authorities[0])?;
     let forged = answer(&nobody, claim("system:admin", "system:masters")?).await?;
     assert_eq!((forged.code, &forged.json()["reason"]), (401, &json!("Unauthorized")), "{forged:?}");
     // Somebody else of the same authority.
-    let issuer = Issuer::from_ca_cert_pem(
-        &read("front-proxy-ca.crt")?,
-        KeyPair::from_pem(&read("front-proxy-ca.key")?)?,
-    )?;
-    let mut params = CertificateParams::default();
-    params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, "impostor");
-    let key = KeyPair::generate()?;
-    let impostor = direct(server, &params.signed_by(&key, &issuer)?.pem(), &key.serialize_pem())?;
+    let impostor = direct(server, &impostor(server, &pki.join("front-proxy-ca.key"))?)?;
     let forged = answer(&impostor, claim("system:admin", "system:masters")?).await?;
     assert!(forged.code == 401 && forged.message().contains("impostor"), "{forged:?}");
     // A certificate of the cluster, but not of the aggregator's authority, opens no connection.
-    let stranger = direct(server, &read("admin.crt")?, &read("admin.key")?)?;
+    let stranger = direct(server, &pki.join("admin.crt"))?;
     assert!(answer(&stranger, claim("system:admin", "system:masters")?).await.is_err());
 
-    let aggregator = direct(server, &front, &front_key)?;
+    let aggregator = direct(server, &pki.join("front-proxy-client.crt"))?;
     let user = answer(&aggregator, claim("jane", "system:authenticated")?).await?;
     assert_eq!(user.code, 403, "{user:?}");
     assert!(

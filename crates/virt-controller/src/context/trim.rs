@@ -58,7 +58,6 @@ pub fn node(node: &mut Node) {
 /// Leaves of a snapshot what it is of, and whether and when it was taken.
 pub fn snapshot(snapshot: &mut VirtualMachineSnapshot) {
     snapshot.metadata.annotations = None;
-    snapshot.metadata.managed_fields = None;
     snapshot.status = snapshot.status.take().map(|status| VirtualMachineSnapshotStatus {
         phase: status.phase,
         creation_time: status.creation_time,

@@ -37,7 +37,7 @@ fn device(sysfs: &Path, path: &Path, uuid: String) -> Option<MediatedDevice> {
 }
 
 /// Types are compared with blanks as underscores.
-fn spelled(kind: &str) -> String {
+pub(super) fn spelled(kind: &str) -> String {
     kind.trim().replace(' ', "_")
 }
 

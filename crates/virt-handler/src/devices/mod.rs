@@ -10,6 +10,7 @@ pub mod mediated;
 pub mod pci;
 pub mod plugin;
 pub mod resource;
+pub mod slices;
 mod sysfs;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -21,7 +22,10 @@ pub mod wanted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use k8s_openapi::api::core::v1;
+use kube::{Api, Client};
 use kubevirt_admission::ClusterConfig;
 use kubevirt_component::Configuration;
 use kubevirt_host::kvm::{self, Kvm};
@@ -33,15 +37,18 @@ use tracing::{info, warn};
 use self::changes::Changes;
 use self::plugin::{Offer, Place, Plugin};
 use self::resource::{Condition, Resource};
+use self::slices::Wish;
 use self::wanted::Found;
 
 /// The user that launchers run as.
 const LAUNCHER_USER: u32 = 107;
+/// How often the labels of this node are looked at, where they make a difference.
+const LABELS: Duration = Duration::from_secs(60);
 /// The device that is not just there or not: it must run a guest.
 const KVM_PATH: &str = "/dev/kvm";
 
 /// Where to look for devices and for the kubelet.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// The root of the node's files, as the first process of the node sees them.
     pub root: PathBuf,
@@ -51,6 +58,8 @@ pub struct Options {
     pub plugins: PathBuf,
     /// How many machines may use a device that all share.
     pub max_devices: usize,
+    /// Who knows the labels of this node, and its name; without them it has none.
+    pub node: Option<(Client, String)>,
 }
 
 impl Default for Options {
@@ -60,6 +69,7 @@ impl Default for Options {
             sysfs: "/sys".into(),
             plugins: "/var/lib/kubelet/device-plugins".into(),
             max_devices: 1000,
+            node: None,
         }
     }
 }
@@ -76,10 +86,12 @@ pub async fn run(
     let place =
         Place { folder: options.plugins.clone(), root: options.root.clone(), changes: ticks, registered };
     let mut changes = Changes::new()?;
-    let mut node = Node { options, kvm: None, plugins: BTreeMap::new(), registered: BTreeSet::new() };
+    let mut node = Node::new(options);
     loop {
-        node.look(&configuration.now(), &mut changes, &place).await;
+        let config = configuration.now();
+        node.look(&config, &mut changes, &place).await;
         ready.send_replace(node.is_ready());
+        let labels = Wish::needs_labels(&config);
         loop {
             tokio::select! {
                 () = stop.cancelled() => {
@@ -88,6 +100,7 @@ pub async fn run(
                     return Ok(());
                 }
                 () = configuration.changed() => break,
+                () = tokio::time::sleep(LABELS), if labels => break,
                 changed = changes.next() => {
                     let changed = changed?;
                     tick.send_modify(|count| *count += 1);
@@ -111,13 +124,48 @@ struct Node {
     kvm: Option<(Option<plugin::Identity>, Kvm)>,
     plugins: BTreeMap<String, Plugin>,
     registered: BTreeSet<String>,
+    /// Whether slices of cards are, or were, the handler's affair.
+    cuts_cards: bool,
 }
 
 impl Node {
+    fn new(options: Options) -> Self {
+        Self { options, kvm: None, plugins: BTreeMap::new(), registered: BTreeSet::new(), cuts_cards: false }
+    }
+
+    /// What is wanted of cards that can be cut. A configuration that is taken back wants no slices any more.
+    async fn wish(&mut self, config: &ClusterConfig) -> Option<Wish> {
+        let labels = match &self.options.node {
+            Some((client, name)) if Wish::needs_labels(config) => {
+                match Api::<v1::Node>::all(client.clone()).get(name).await {
+                    Ok(node) => node.metadata.labels.unwrap_or_default(),
+                    Err(error) => {
+                        warn!(
+                            "cards are left as they are, since the labels of this node are not known: {error}"
+                        );
+                        return None;
+                    }
+                }
+            }
+            _ => BTreeMap::new(),
+        };
+        let wish = Wish::of(config, &labels);
+        let ended = self.cuts_cards && config.configuration().mediated_devices_configuration.is_none();
+        self.cuts_cards = wish.is_some();
+        wish.or_else(|| ended.then(Wish::default))
+    }
+
     /// Looks at the host, starts and ends plugins, and tells those that run what has changed.
     async fn look(&mut self, config: &ClusterConfig, changes: &mut Changes, place: &Place) {
         let options = self.options.clone();
-        let found = tokio::task::spawn_blocking(move || find(&options)).await.unwrap_or_default();
+        let wish = self.wish(config).await;
+        let look = move || {
+            if let Some(wish) = wish {
+                slices::arrange(&options.sysfs, &wish);
+            }
+            find(&options)
+        };
+        let found = tokio::task::spawn_blocking(look).await.unwrap_or_default();
         let resources = wanted::resources(config, &found, self.options.max_devices);
         // Watched before looked at, so that nothing happens unseen in between.
         for folder in self.folders(&resources) {

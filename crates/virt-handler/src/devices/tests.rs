@@ -62,6 +62,7 @@ impl Scene {
             sysfs: tree.path().join("sys"),
             plugins: tree.path().join("plugins"),
             max_devices: 2,
+            node: None,
         };
         let (configuration, configured) = watch::channel(config(json!({})));
         let (sender, ready) = watch::channel(false);

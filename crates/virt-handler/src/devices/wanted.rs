@@ -2,7 +2,8 @@
 
 use kubevirt_admission::{ClusterConfig, Gate};
 use kubevirt_api::names::resources::{
-    KVM, MEDIATED_VARIABLE, PCI_VARIABLE, PR_HELPER, SEV, TDX, TUN, USB_VARIABLE, VHOST_NET, VHOST_VSOCK,
+    IOMMUFD, KVM, MEDIATED_VARIABLE, PCI_VARIABLE, PR_HELPER, SEV, TDX, TUN, USB_VARIABLE, VHOST_NET,
+    VHOST_VSOCK,
 };
 
 use super::mediated::{self, MediatedDevice};
@@ -39,6 +40,9 @@ pub fn resources(config: &ClusterConfig, found: &Found, max_devices: usize) -> V
     }
     if config.enabled(Gate::Vsock) {
         all.push(shared(VHOST_VSOCK, "/dev/vhost-vsock"));
+    }
+    if config.enabled(Gate::Iommufd) {
+        all.push(shared(IOMMUFD, "/dev/iommu"));
     }
     all.extend(trust_domains(config, found.trust_domains));
     if config.persistent_reservation() {
@@ -116,10 +120,10 @@ mod tests {
             json!({ "developerConfiguration": { "disabledFeatureGates": ["WorkloadEncryptionSEV"] } });
         assert_eq!(names(basic, &Found::default()), [KVM, TUN, VHOST_NET]);
         let gates = json!({ "developerConfiguration": { "featureGates":
-            ["WorkloadEncryptionSEV", "VSOCK", "WorkloadEncryptionTDX", "PersistentReservation"] } });
+            ["WorkloadEncryptionSEV", "VSOCK", "IOMMUFD", "WorkloadEncryptionTDX", "PersistentReservation"] } });
         let found = Found { trust_domains: 15, ..Found::default() };
         let all = names(gates.clone(), &found);
-        for name in [SEV, VHOST_VSOCK, TDX, PR_HELPER] {
+        for name in [SEV, VHOST_VSOCK, TDX, PR_HELPER, IOMMUFD] {
             assert!(all.iter().any(|one| one == name), "{name} in {all:?}");
         }
         assert!(!names(gates, &Found::default()).iter().any(|name| name == TDX), "no capacity, no resource");

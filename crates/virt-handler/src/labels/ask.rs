@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use kubevirt_domain::facts::HostCpu;
+use kubevirt_domain::host_model::{Cpu, is_real, nearest};
 use kubevirt_qemu::Machine;
 use kubevirt_qemu::machine::{CpuDefinition, CpuModel, Expansion, MachineType as Type};
 use kubevirt_qemu::qmp::QmpError;
@@ -10,7 +11,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::facts::{Encryption, Facts, MachineType, Model};
-use super::nearest::{Cpu, is_real, nearest};
 
 /// What QEMU tells of CPUs, machine types and encryption. Asks for nothing that only some architectures know.
 pub async fn facts(machine: &Machine, kvm: bool, architecture: &str) -> Result<Facts, QmpError> {

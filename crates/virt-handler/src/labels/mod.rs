@@ -8,7 +8,6 @@ mod ask;
 pub mod decide;
 pub mod facts;
 pub mod ksm;
-pub mod nearest;
 mod obsolete;
 pub mod program;
 

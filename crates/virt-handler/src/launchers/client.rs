@@ -21,7 +21,7 @@ use tonic::transport::Channel;
 const SHORT: Duration = Duration::from_secs(5);
 
 /// How long a command may take: disks may have to be made first.
-const LONG: Duration = Duration::from_secs(60);
+pub(super) const LONG: Duration = Duration::from_secs(60);
 
 /// Why a launcher did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -143,10 +143,14 @@ pub fn request(
     vmi: &VirtualMachineInstance,
     options: Option<VirtualMachineOptions>,
 ) -> Result<VmiRequest, serde_json::Error> {
-    Ok(VmiRequest { vmi: Some(cmd::Vmi { vmi_json: serde_json::to_vec(vmi)? }), options })
+    Ok(VmiRequest {
+        vmi: Some(cmd::Vmi { vmi_json: serde_json::to_vec(vmi)? }),
+        options,
+        ..VmiRequest::default()
+    })
 }
 
-async fn within<T>(
+pub(super) async fn within<T>(
     time: Duration,
     answer: impl Future<Output = Result<tonic::Response<T>, Status>>,
 ) -> Result<T, CommandError> {
@@ -157,7 +161,7 @@ async fn within<T>(
     }
 }
 
-fn done(response: Option<Response>) -> Result<(), CommandError> {
+pub(super) fn done(response: Option<Response>) -> Result<(), CommandError> {
     match response {
         Some(response) if !response.success => Err(CommandError::Refused(response.message)),
         _ => Ok(()),

@@ -8,6 +8,7 @@ mod client;
 mod companion;
 mod ear;
 pub mod folders;
+mod requests;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,6 +24,7 @@ use crate::domains::{Domains, Owner};
 pub use client::{CommandError, Launcher, request};
 pub use ear::Notice;
 use folders::Folders;
+pub use requests::Checkpoint;
 
 /// How launchers are looked after.
 #[derive(Clone, Debug)]

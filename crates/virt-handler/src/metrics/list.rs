@@ -73,6 +73,8 @@ metrics! {
         "Memory that the guest changes in a second while it migrates", ("node", "namespace", "name");
     gauge MIGRATION_SPEED = "kubevirt_vmi_migration_memory_transfer_rate_bytes", "Memory that a migration moves in a second", ("node", "namespace", "name");
 
+    gauge GPU = "kubevirt_vmi_gpu_info", "Which card, or part of one, an instance has: always 1",
+        ("node", "namespace", "pod", "resource", "uuid");
     gauge DEPRECATED_MACHINE_TYPES = "kubevirt_node_deprecated_machine_types",
         "A machine type that the QEMU of this node will not have for long", ("machine_type", "node");
 }

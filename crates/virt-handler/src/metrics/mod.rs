@@ -4,6 +4,7 @@
 
 mod collect;
 mod family;
+mod gpus;
 mod list;
 mod own;
 mod route;
@@ -13,6 +14,7 @@ mod tests;
 
 pub use collect::{Measured, collect, of_node};
 pub use family::{Families, Labels};
+pub use gpus::Gpus;
 use kubevirt_component::Metrics;
 use kubevirt_component::metrics::Page;
 pub use list::ALL;

@@ -10,7 +10,7 @@ use axum::routing::get;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_component::Metrics;
 
-use super::{Families, Scraper, collect, text};
+use super::{Families, Gpus, Scraper, collect, text};
 use crate::launchers::folders::Opened;
 
 /// Says which instances there are and where their launchers listen. Sockets are open, since their paths are too long to
@@ -18,24 +18,30 @@ use crate::launchers::folders::Opened;
 pub type Launchers = Arc<dyn Fn() -> Vec<(Arc<VirtualMachineInstance>, Opened)> + Send + Sync>;
 
 /// `/metrics` of the handler. `node` is what was found out once about the node itself.
-pub fn route(metrics: Metrics, scraper: Scraper, launchers: Launchers, node: Families) -> Router {
+pub fn route(metrics: Metrics, scraper: Scraper, launchers: Launchers, gpus: Gpus, node: Families) -> Router {
     let answer = move || {
-        let (metrics, scraper, launchers, node) =
-            (metrics.clone(), scraper.clone(), launchers.clone(), node.clone());
-        async move { answer(&metrics, &scraper, &launchers, node).await }
+        let (metrics, scraper, launchers) = (metrics.clone(), scraper.clone(), launchers.clone());
+        let (gpus, node) = (gpus.clone(), node.clone());
+        async move { answer(&metrics, &scraper, &launchers, &gpus, node).await }
     };
     Router::new().route("/metrics", get(answer))
 }
 
-async fn answer(metrics: &Metrics, scraper: &Scraper, launchers: &Launchers, node: Families) -> Response {
+async fn answer(
+    metrics: &Metrics,
+    scraper: &Scraper,
+    launchers: &Launchers,
+    gpus: &Gpus,
+    node: Families,
+) -> Response {
     let Some(turn) = scraper.turn() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many ask for metrics at once\n").into_response();
     };
     let here = launchers();
     let sockets = here.iter().map(|(vmi, socket)| (vmi.clone(), socket.path())).collect();
-    let measured = turn.scrape(sockets).await;
+    let (measured, cards) = tokio::join!(turn.scrape(sockets), gpus.collect());
     let mut told = metrics.text();
-    told.push_str(&text([collect(&measured), node]));
+    told.push_str(&text([collect(&measured), cards, node]));
     ([(CONTENT_TYPE, kubevirt_component::metrics::CONTENT_TYPE)], told).into_response()
 }
 
@@ -49,7 +55,13 @@ mod tests {
     #[tokio::test]
     async fn answers_unless_too_many_ask() {
         let scraper = Scraper::new(1);
-        let router = route(Metrics::new(), scraper.clone(), Arc::new(Vec::new), Families::default());
+        let router = route(
+            Metrics::new(),
+            scraper.clone(),
+            Arc::new(Vec::new),
+            Gpus::new(std::path::Path::new("/nowhere"), "node01"),
+            Families::default(),
+        );
         let ask = async || {
             use tower::ServiceExt;
             let request = Request::builder().uri("/metrics").body(Body::empty()).unwrap();

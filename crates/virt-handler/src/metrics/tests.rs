@@ -79,7 +79,9 @@ fn a_full_answer_has_every_metric() {
     let facts = Facts { machine_types: vec![machine, MachineType::default()], ..Facts::default() };
     let node = of_node(&facts, "node01");
     let families = collect(&[measured("one"), measured("two")]);
-    let told: BTreeSet<_> = families.names().chain(node.names()).collect();
+    // Of cards the kubelet tells.
+    let cards = ["kubevirt_vmi_gpu_info"];
+    let told: BTreeSet<_> = families.names().chain(node.names()).chain(cards).collect();
     assert_eq!(told, ALL.iter().map(|metric| metric.name).collect());
 
     for (family, metric) in [&families, &node].into_iter().flat_map(|families| {

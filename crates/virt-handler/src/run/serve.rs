@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::labels::facts::Facts;
-use crate::metrics::{Scraper, of_node, route};
+use crate::metrics::{Gpus, Scraper, of_node, route};
 use crate::vmi::Instances;
 
 /// Where we listen if nobody says otherwise.
@@ -29,6 +29,8 @@ pub(super) struct Server {
     pub(super) requests: usize,
     /// What node-labeller found out.
     pub(super) facts: PathBuf,
+    /// The kubelet's folder.
+    pub(super) kubelet: PathBuf,
 }
 
 impl Server {
@@ -51,12 +53,19 @@ impl Server {
     fn routes(self) -> Router {
         let (well, ready) = (self.health.clone(), self.health.clone());
         let node = Facts::read(&self.facts).map(|facts| of_node(&facts, &self.instances.node));
+        let gpus = Gpus::new(&self.kubelet, &self.instances.node);
         let instances = self.instances;
         let launchers = Arc::new(move || instances.sockets());
         Router::new()
             .route("/healthz", get(async move || well.well()))
             .route("/readyz", get(async move || is_ready(&ready)))
-            .merge(route(self.metrics, Scraper::new(self.requests), launchers, node.unwrap_or_default()))
+            .merge(route(
+                self.metrics,
+                Scraper::new(self.requests),
+                launchers,
+                gpus,
+                node.unwrap_or_default(),
+            ))
     }
 }
 

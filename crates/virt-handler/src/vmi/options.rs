@@ -114,6 +114,7 @@ pub fn fingerprint(vmi: &VirtualMachineInstance, options: &VirtualMachineOptions
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
     use kubevirt_api::vmi::status::VmiPhase;
     use serde_json::json;
 
@@ -144,6 +145,11 @@ mod tests {
         assert_eq!(fingerprint(&told, &options), first);
         told.status.as_mut().unwrap().volume_status.as_mut().unwrap()[1].phase = None;
         assert_ne!(fingerprint(&told, &options), first);
+        let mut grown = vmi();
+        let volumes = grown.status.as_mut().unwrap().volume_status.as_mut().unwrap();
+        let claim = volumes[0].persistent_volume_claim_info.as_mut().unwrap();
+        claim.capacity = Some([("storage".to_owned(), Quantity("2Gi".into()))].into());
+        assert_ne!(fingerprint(&grown, &options), first, "the disk of a claim that has grown grows too");
         let mut changed = vmi();
         changed.spec.hostname = Some("other".into());
         assert_ne!(fingerprint(&changed, &options), first);

@@ -178,6 +178,7 @@ async fn a_kubelet_knows_the_devices() -> Result<()> {
                 sysfs: "/sys".into(),
                 plugins: plugins(test, name)?,
                 max_devices: 7,
+                node: None,
             };
             let (ready, mut readiness) = watch::channel(false);
             let stop = CancellationToken::new();

@@ -93,7 +93,7 @@ async fn freeze_or_thaw(launcher: &mut Launcher, arguments: &Arguments) -> Resul
 }
 
 async fn thaw(launcher: &mut Launcher, vmi: Vmi) -> Result<(), AskError> {
-    let request = VmiRequest { vmi: Some(vmi), options: None };
+    let request = VmiRequest { vmi: Some(vmi), ..VmiRequest::default() };
     accepted(Some(within(ANSWER, launcher.unfreeze_virtual_machine(request)).await?))
 }
 

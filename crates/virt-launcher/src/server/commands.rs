@@ -173,8 +173,8 @@ impl Cmd for Commands {
         Ok(done(outcome).into())
     }
 
-    async fn get_screenshot(&self, _: Request<VmiRequest>) -> Answer<cmd::ScreenshotResponse> {
-        let (response, image) = split(self.launcher.screenshot().await);
+    async fn get_screenshot(&self, request: Request<VmiRequest>) -> Answer<cmd::ScreenshotResponse> {
+        let (response, image) = split(self.launcher.screenshot(request.into_inner().move_cursor).await);
         let (mime, data) = image.unwrap_or_default();
         Ok(cmd::ScreenshotResponse { response: Some(response), mime, data }.into())
     }

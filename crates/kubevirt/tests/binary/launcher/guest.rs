@@ -91,7 +91,7 @@ async fn disks_cpus_and_memory_come_and_go_under_a_running_guest() {
 
     let wish = |all: &Value| VmiRequest {
         vmi: Some(Vmi { vmi_json: serde_json::to_vec(all).unwrap() }),
-        options: None,
+        ..VmiRequest::default()
     };
     let more = plugged(true, 2, "512Mi");
     told(pod.client().sync_virtual_machine_cp_us(wish(&more)).await).unwrap();

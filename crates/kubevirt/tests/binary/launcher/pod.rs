@@ -272,7 +272,11 @@ impl Pod {
 
     fn request(&self, vmi: &Value) -> VmiRequest {
         let vmi_json = serde_json::to_vec(vmi).unwrap();
-        VmiRequest { vmi: Some(cmd::Vmi { vmi_json }), options: Some(self.options.clone()) }
+        VmiRequest {
+            vmi: Some(cmd::Vmi { vmi_json }),
+            options: Some(self.options.clone()),
+            ..VmiRequest::default()
+        }
     }
 
     /// Asks for the machine.

@@ -1,0 +1,182 @@
+//! Viewers of one machine, over real sockets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::routing::get;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use kubevirt_streams::{Offer, Stream, Upgraded};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::net::{UnixListener, UnixStream};
+use tokio_util::sync::CancellationToken;
+
+use super::answers::Answer;
+use super::find::Socket;
+use super::seats::Seats;
+use super::streams::{Manner, TAKEN_OVER, View};
+use crate::testing::Folder;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A machine with one socket that takes one connection at a time, as QEMU's serial ports do.
+struct Machine {
+    folder: Folder,
+    listener: UnixListener,
+    seats: Seats,
+    manner: Manner,
+    stop: CancellationToken,
+}
+
+impl Machine {
+    fn new(manner: Manner) -> Arc<Self> {
+        let folder = Folder::new();
+        let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
+        let stop = CancellationToken::new();
+        Arc::new(Self { folder, listener, seats: Seats::default(), manner, stop })
+    }
+
+    /// The guest's end of the next connection.
+    async fn accept(&self) -> UnixStream {
+        tokio::time::timeout(PATIENCE, self.listener.accept()).await.unwrap().unwrap().0
+    }
+
+    async fn serve(State(machine): State<Arc<Self>>, request: Request) -> Answer {
+        let (seats, stop) = (&machine.seats, &machine.stop);
+        let view = View { seats, uid: "a", what: "console", manner: machine.manner, stop };
+        view.open(request, async { Ok(Socket::of(machine.folder.path(), "socket")) }).await
+    }
+
+    /// A client's stream, or the status and the words that it was refused with.
+    async fn view(self: &Arc<Self>, query: &str) -> Result<Stream<Upgraded>, (u16, String)> {
+        let (near, far): (DuplexStream, DuplexStream) = tokio::io::duplex(1000);
+        let router = Router::new().route("/console", get(Self::serve)).with_state(self.clone());
+        let serving = hyper::server::conn::http1::Builder::new()
+            .serve_connection(TokioIo::new(far), TowerToHyperService::new(router))
+            .with_upgrades();
+        tokio::spawn(serving);
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(near)).await.unwrap();
+        tokio::spawn(connection.with_upgrades());
+        let mut request = Request::get(format!("/console{query}")).body(Body::empty()).unwrap();
+        let offer = Offer::add_to(request.headers_mut());
+        let response = sender.send_request(request).await.unwrap();
+        if response.status() != 101 {
+            let status = response.status().as_u16();
+            let text = axum::body::to_bytes(Body::new(response.into_body()), 1000).await.unwrap();
+            return Err((status, String::from_utf8(text.to_vec()).unwrap()));
+        }
+        Ok(offer.stream(response).await.unwrap())
+    }
+}
+
+async fn ends(mut viewer: Stream<Upgraded>) -> (Vec<u8>, Option<String>) {
+    let mut rest = Vec::new();
+    tokio::time::timeout(PATIENCE, viewer.read_to_end(&mut rest)).await.unwrap().unwrap();
+    (rest, viewer.farewell().map(str::to_owned))
+}
+
+async fn says(guest: &mut UnixStream, viewer: &mut Stream<Upgraded>, word: &[u8]) {
+    guest.write_all(word).await.unwrap();
+    let mut shown = vec![0; word.len()];
+    tokio::time::timeout(PATIENCE, viewer.read_exact(&mut shown)).await.unwrap().unwrap();
+    assert_eq!(shown, word);
+}
+
+#[tokio::test]
+async fn a_second_viewer_takes_over_and_the_first_hears_why() {
+    for manner in [Manner::Console, Manner::Whole] {
+        let machine = Machine::new(manner);
+        let mut first = machine.view("").await.unwrap();
+        let mut guest = machine.accept().await;
+        says(&mut guest, &mut first, b"hello first").await;
+        let mut second = machine.view("?preserveSession=false").await.unwrap();
+        assert_eq!(ends(first).await, (Vec::new(), Some(TAKEN_OVER.to_owned())));
+        assert_eq!(guest.read(&mut [0; 1]).await.unwrap(), 0, "the first connection is closed");
+        let mut guest = machine.accept().await;
+        says(&mut guest, &mut second, b"hello second").await;
+        second.write_all(b"and back").await.unwrap();
+        let mut typed = [0; 8];
+        guest.read_exact(&mut typed).await.unwrap();
+        assert_eq!(&typed, b"and back");
+    }
+}
+
+#[tokio::test]
+async fn a_viewer_who_must_not_be_disturbed_is_not() {
+    let machine = Machine::new(Manner::Whole);
+    let mut first = machine.view("?preserveSession=true").await.unwrap();
+    let mut guest = machine.accept().await;
+    let refused = machine.view("?preserveSession=true").await.unwrap_err();
+    assert_eq!(refused, (503, "Active console connection. Request denied.".to_owned()));
+    assert_eq!(machine.view("?preserveSession=maybe").await.unwrap_err().0, 400);
+    says(&mut guest, &mut first, b"still there").await;
+    first.shutdown().await.unwrap();
+    drop(first);
+    assert_eq!(guest.read(&mut [0; 1]).await.unwrap(), 0);
+    drop(guest);
+    // Who comes after one who has left disturbs nobody.
+    let next = async {
+        while machine.view("?preserveSession=true").await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, next).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_end_of_a_machine_and_of_the_handler_are_told() {
+    let machine = Machine::new(Manner::Console);
+    let viewer = machine.view("").await.unwrap();
+    let mut guest = machine.accept().await;
+    guest.write_all(b"Power down.\n").await.unwrap();
+    drop(guest);
+    let (last, why) = ends(viewer).await;
+    assert_eq!(last, b"Power down.\n");
+    assert!(why.unwrap().contains("has closed the connection"));
+    let viewer = machine.view("").await.unwrap();
+    let _guest = machine.accept().await;
+    machine.stop.cancel();
+    assert!(ends(viewer).await.1.unwrap().contains("connect again"));
+}
+
+#[tokio::test]
+async fn a_flood_that_nobody_reads_does_not_stop_the_guest() {
+    let machine = Machine::new(Manner::Console);
+    let viewer = machine.view("").await.unwrap();
+    let mut guest = machine.accept().await;
+    let flood = async {
+        for _ in 0..2000 {
+            guest.write_all(&[b'.'; 10_000]).await.unwrap();
+        }
+    };
+    tokio::time::timeout(PATIENCE, flood).await.expect("the guest is never held up");
+    // A newcomer does not wait for the one who does not read.
+    let mut second = machine.view("").await.unwrap();
+    let mut guest = machine.accept().await;
+    says(&mut guest, &mut second, b"here").await;
+    drop(viewer);
+}
+
+#[tokio::test]
+async fn many_viewers_in_a_row_leave_the_last_one() {
+    let machine = Machine::new(Manner::Console);
+    let viewers = futures_util::future::join_all((0..20).map(|_| machine.view("")));
+    let accepting = async {
+        let mut guests = Vec::new();
+        for _ in 0..20 {
+            guests.push(machine.accept().await);
+        }
+        guests
+    };
+    let (viewers, mut guests) = tokio::join!(viewers, accepting);
+    let mut open = 0;
+    for guest in &mut guests {
+        let ended = tokio::time::timeout(Duration::from_millis(100), guest.read(&mut [0; 1])).await;
+        open += usize::from(ended.is_err());
+    }
+    assert_eq!((viewers.len(), open), (20, 1));
+}
