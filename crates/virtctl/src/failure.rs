@@ -2,6 +2,8 @@
 
 use http::StatusCode;
 
+use crate::program::Program;
+
 /// A failure whose next step is known where it happens.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
@@ -44,6 +46,11 @@ pub fn words(error: &anyhow::Error) -> String {
         Some(next) => format!("error: {what}\n{next}"),
         None => format!("error: {what}"),
     }
+}
+
+/// The same, with our own commands as a user has to type them.
+pub fn words_of(program: &Program, error: &anyhow::Error) -> String {
+    words(error).replace("`virtctl ", &format!("`{} ", program.name))
 }
 
 /// From the outermost context to the innermost cause; what only repeats its cause is told once.
@@ -131,6 +138,10 @@ mod tests {
 
     use super::*;
 
+    fn words(error: &anyhow::Error) -> String {
+        words_of(&Program { name: "kubectl virt".into() }, error)
+    }
+
     fn refusal(code: u16, message: &str) -> Refusal {
         Refusal { code, reason: String::new(), message: message.to_owned() }
     }
@@ -145,8 +156,8 @@ mod tests {
             "{text}"
         );
 
-        let error = anyhow::Error::from(Failure::new("no viewer", "Install one.")).context("vnc");
-        assert_eq!(words(&error), "error: vnc: no viewer\nInstall one.");
+        let error = anyhow::Error::from(Failure::new("no viewer", "Try `virtctl vnc`.")).context("vnc");
+        assert_eq!(words(&error), "error: vnc: no viewer\nTry `kubectl virt vnc`.");
 
         let repeated = Err::<(), _>(anyhow::anyhow!("inner")).context("outer: inner").unwrap_err();
         assert_eq!(words(&repeated), "error: outer: inner");

@@ -22,6 +22,8 @@ mod terminal;
 mod tests;
 mod transfer;
 mod wait;
+#[cfg(test)]
+mod wire;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -72,7 +74,7 @@ pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
     // A read of standard input cannot be called back: nobody waits for it.
     runtime.shutdown_background();
     Ok(result.unwrap_or_else(|error| {
-        eprintln!("{}", failure::words(&error));
+        eprintln!("{}", failure::words_of(&connect.program, &error));
         ExitCode::FAILURE
     }))
 }
@@ -90,12 +92,17 @@ pub fn parse(program: &Program, arguments: &[OsString]) -> Result<Cli, clap::Err
 
 /// Prints help or what is wrong with a command line. Scripts expect one for every mistake.
 fn answer(error: &clap::Error) -> ExitCode {
-    // The terminal may be gone, which changes nothing.
-    let _ = error.print();
     match error.kind() {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
-        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            output::line(error.render().to_string().trim_end());
+            ExitCode::SUCCESS
+        }
+        _ => {
+            // The terminal may be gone, which changes nothing.
+            let _ = error.print();
+            ExitCode::FAILURE
+        }
     }
 }

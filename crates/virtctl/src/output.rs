@@ -35,6 +35,19 @@ impl Format {
     }
 }
 
+/// Prints a line, as `println!` does, but goes on if nobody reads it.
+macro_rules! say {
+    ($($words:tt)*) => {
+        $crate::output::line(&format!($($words)*))
+    };
+}
+pub(crate) use say;
+
+/// Writes a line to standard output. What is done is done, whether somebody reads of it or not.
+pub fn line(text: &str) {
+    let _ = bytes(format!("{text}\n").as_bytes());
+}
+
 /// Writes to standard output; a reader who has gone away (`| head`) is no failure.
 pub fn print(text: &str) -> Result<()> {
     bytes(text.as_bytes())

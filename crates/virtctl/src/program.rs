@@ -1,7 +1,7 @@
 //! The name that the program was called by, and how it calls itself.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The names that the program has.
 pub const NAMES: [&str; 3] = ["virtctl", "kubectl-virt", "kubectl-virtctl"];
@@ -32,7 +32,7 @@ impl Program {
 }
 
 /// The one binary is many programs: unless its file has a name of ours, it must be told which.
-fn words(executable: &PathBuf) -> Vec<String> {
+fn words(executable: &Path) -> Vec<String> {
     let name = executable.file_stem().unwrap_or_default().to_string_lossy();
     let mut words = vec![executable.to_string_lossy().into_owned()];
     if !NAMES.contains(&&*name) {
@@ -62,8 +62,8 @@ mod tests {
 
     #[test]
     fn the_program_calls_itself_by_a_name_that_it_has() {
-        assert_eq!(words(&"/bin/virtctl".into()), ["/bin/virtctl"]);
-        assert_eq!(words(&"/bin/kubectl-virt".into()), ["/bin/kubectl-virt"]);
-        assert_eq!(words(&"/bin/kubevirt".into()), ["/bin/kubevirt", "virtctl"]);
+        assert_eq!(words(Path::new("/bin/virtctl")), ["/bin/virtctl"]);
+        assert_eq!(words(Path::new("/bin/kubectl-virt")), ["/bin/kubectl-virt"]);
+        assert_eq!(words(Path::new("/bin/kubevirt")), ["/bin/kubevirt", "virtctl"]);
     }
 }

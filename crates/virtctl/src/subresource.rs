@@ -44,10 +44,10 @@ impl Kind {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The cluster refused it.
-    #[error(transparent)]
+    #[error("{0}")]
     Refused(#[from] Refusal),
     /// It did not reach the cluster, or the answer did not come back.
-    #[error(transparent)]
+    #[error("the cluster cannot be reached")]
     Connection(#[from] kube::Error),
     /// It cannot be written as HTTP.
     #[error("the request cannot be made: {0}")]

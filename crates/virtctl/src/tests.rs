@@ -9,13 +9,13 @@ use crate::commands::Command;
 use crate::program::Program;
 use crate::{Cli, dialect};
 
-/// Commands and their flags; `=` takes a value, `/x` is the short form. Those of KubeVirt, and two of our own.
+/// Commands and their flags; `=` takes a value, `=?` may take one, `/x` is the short form. Those of KubeVirt, and two of our own.
 const COMMANDS: [(&str, &str); 55] = [
     ("addvolume", "bus= cache= disk-type= dry-run persist serial= volume-name="),
     ("adm", ""),
     (
         "adm log-verbosity",
-        "all= reset virt-api= virt-controller= virt-handler= virt-launcher= virt-operator=",
+        "all=? reset virt-api=? virt-controller=? virt-handler=? virt-launcher=? virt-operator=?",
     ),
     ("completion", ""),
     ("completion bash", ""),
@@ -33,8 +33,8 @@ const COMMANDS: [(&str, &str); 55] = [
     ("create preference", "cpu-topology= machine-type= name= namespaced volume-storage-class="),
     (
         "create vm",
-        "access-cred= cloud-init= cloud-init-network-data= cloud-init-user-data= ga-manage-ssh= infer-instancetype= \
-         infer-instancetype-from= infer-preference= infer-preference-from= instancetype= memory= name= password-file= \
+        "access-cred= cloud-init= cloud-init-network-data= cloud-init-user-data= ga-manage-ssh=? infer-instancetype=? \
+         infer-instancetype-from= infer-preference=? infer-preference-from= instancetype= memory= name= password-file= \
          preference= run-strategy= ssh-key= termination-grace-period= user= volume-blank= volume-clone-pvc= \
          volume-containerdisk= volume-datasource= volume-import= volume-pvc= volume-sysprep=",
     ),
@@ -107,7 +107,12 @@ fn flags(command: &clap::Command) -> BTreeSet<String> {
     let named = command.get_arguments().filter_map(|argument| Some((argument, argument.get_long()?)));
     let words = named.map(|(argument, long)| {
         let short = argument.get_short().map(|short| format!("/{short}")).unwrap_or_default();
-        let value = if matches!(argument.get_action(), ArgAction::SetTrue) { "" } else { "=" };
+        let bare = argument.get_num_args().is_some_and(|values| values.min_values() == 0);
+        let value = match argument.get_action() {
+            ArgAction::SetTrue => "",
+            _ if bare => "=?",
+            _ => "=",
+        };
         format!("{long}{short}{value}")
     });
     words.collect()

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::dry_run_body;
 use crate::connect::{Connect, Session};
 use crate::failure::{Failure, Refusal};
+use crate::output::say;
 use crate::subresource::{Error, Kind, escaped};
 
 /// How often a request is made again that somebody else's got in the way of.
@@ -66,10 +67,7 @@ impl Arguments {
         body["disk"] = disk;
         body["volumeSource"] = source;
         ask(session, &self.name, "addvolume", &body).await.context("error adding volume")?;
-        println!(
-            "Successfully submitted add volume request to VM {} for volume {}",
-            self.name, self.volume_name
-        );
+        say!("Successfully submitted add volume request to VM {} for volume {}", self.name, self.volume_name);
         Ok(ExitCode::SUCCESS)
     }
 

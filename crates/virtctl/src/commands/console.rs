@@ -83,7 +83,7 @@ impl Arguments {
                 Outlook::Wait if limit.is_zero() => return Err(error.into()),
                 Outlook::Wait if Instant::now() >= end => {
                     let what = "Timeout trying to connect to the virtual machine instance";
-                    let next = format!("`{} why {}` tells what it waits for.", "virtctl", self.name);
+                    let next = format!("`virtctl why {}` tells what it waits for.", self.name);
                     return Err(Failure::new(what, next).into());
                 }
                 Outlook::Wait => {

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 
 use super::dry_run_body;
 use crate::connect::Connect;
+use crate::output::say;
 use crate::subresource::Kind;
 use crate::target;
 
@@ -40,7 +41,7 @@ impl Arguments {
             .put(kind, &session.namespace, &self.name, "evacuate/cancel", Some(&body))
             .await
             .with_context(|| format!("error canceling evacuation for {of}"))?;
-        println!("{of} was canceled evacuation");
+        say!("{of} was canceled evacuation");
         Ok(ExitCode::SUCCESS)
     }
 }

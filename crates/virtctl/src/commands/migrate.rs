@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use super::dry_run_body;
 use crate::connect::Connect;
 use crate::flags;
+use crate::output::say;
 use crate::subresource::Kind;
 
 /// Migrate a virtual machine.
@@ -41,7 +42,7 @@ impl Arguments {
             .put(Kind::Vm, &session.namespace, &self.name, "migrate", Some(&body))
             .await
             .context("Error migrating VirtualMachine")?;
-        println!("VM {} was scheduled to migrate", self.name);
+        say!("VM {} was scheduled to migrate", self.name);
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -9,6 +9,7 @@ use kubevirt_api::names::labels;
 
 use crate::connect::Connect;
 use crate::failure::Failure;
+use crate::output::say;
 
 /// Cancel the migration of a virtual machine.
 #[derive(Debug, clap::Args)]
@@ -40,13 +41,13 @@ impl Arguments {
         };
         let mut parameters = DeleteParams::default();
         if self.dry_run {
-            println!("Dry Run execution");
+            say!("Dry Run execution");
             parameters.dry_run = true;
         }
         api.delete(&name, &parameters)
             .await
             .with_context(|| format!("Error canceling migration {name} of a VirtualMachine {}", self.name))?;
-        println!("VM {} was scheduled to migrate-cancel", self.name);
+        say!("VM {} was scheduled to migrate-cancel", self.name);
         Ok(ExitCode::SUCCESS)
     }
 }

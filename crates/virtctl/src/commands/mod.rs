@@ -45,6 +45,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::connect::Connect;
+use crate::output::say;
 
 /// The enum of all commands, and how each is run. A line here and a `mod` above are all that a command needs.
 macro_rules! commands {
@@ -113,7 +114,7 @@ commands! {
 /// The body of a request that may be a dry run, which is said on standard output.
 pub(crate) fn dry_run_body(on: bool) -> Value {
     if on {
-        println!("Dry Run execution");
+        say!("Dry Run execution");
         json!({ "dryRun": ["All"] })
     } else {
         json!({})

@@ -8,6 +8,7 @@ use kubevirt_api::vm::{RunStrategy, VirtualMachine};
 use super::dry_run_body;
 use crate::connect::{Connect, Session};
 use crate::failure::Failure;
+use crate::output::say;
 use crate::subresource::Kind;
 use crate::target;
 
@@ -45,7 +46,7 @@ impl Arguments {
             return Err(no_instance(vm, &self.name).into());
         }
         done.with_context(|| format!("Error pausing VirtualMachineInstance {}", self.name))?;
-        println!("VMI {} was scheduled to pause", self.name);
+        say!("VMI {} was scheduled to pause", self.name);
         Ok(ExitCode::SUCCESS)
     }
 }

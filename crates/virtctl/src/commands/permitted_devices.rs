@@ -9,6 +9,7 @@ use kubevirt_api::kubevirt::KubeVirt;
 
 use crate::connect::Connect;
 use crate::failure::Failure;
+use crate::output;
 
 /// List the devices that virtual machine instances may be given.
 #[derive(Debug, clap::Args)]
@@ -29,7 +30,7 @@ impl Arguments {
                 Failure::new(what, "Name its namespace with -n: see `kubectl get kubevirt -A`.").into()
             );
         };
-        print!("{}", listing(kubevirt));
+        output::print(&listing(kubevirt))?;
         Ok(ExitCode::SUCCESS)
     }
 }

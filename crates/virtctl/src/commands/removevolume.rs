@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 
 use super::{addvolume, dry_run_body};
 use crate::connect::Connect;
+use crate::output::say;
 
 /// Remove a volume from a running virtual machine.
 #[derive(Debug, clap::Args)]
@@ -33,9 +34,10 @@ impl Arguments {
         let mut body = dry_run_body(self.dry_run);
         body["name"] = self.volume_name.as_str().into();
         addvolume::ask(session, &self.name, "removevolume", &body).await.context("error removing volume")?;
-        println!(
+        say!(
             "Successfully submitted remove volume request to VM {} for volume {}",
-            self.name, self.volume_name
+            self.name,
+            self.volume_name
         );
         Ok(ExitCode::SUCCESS)
     }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 
 use crate::connect::Connect;
+use crate::output::say;
 use crate::subresource::Kind;
 
 /// Reset a virtual machine instance.
@@ -24,7 +25,7 @@ impl Arguments {
             .put(Kind::Vmi, &session.namespace, &self.name, "reset", None)
             .await
             .with_context(|| format!("Error reseting VirtualMachineInstance {}", self.name))?;
-        println!("VMI {} was scheduled to reset", self.name);
+        say!("VMI {} was scheduled to reset", self.name);
         Ok(ExitCode::SUCCESS)
     }
 }

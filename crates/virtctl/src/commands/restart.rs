@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 
 use super::{dry_run_body, stop::Force};
 use crate::connect::Connect;
+use crate::output::say;
 use crate::subresource::Kind;
 
 /// Restart a virtual machine.
@@ -37,7 +38,7 @@ impl Arguments {
                 None => "error restarting VirtualMachine",
             },
         )?;
-        println!("VM {} was scheduled to restart", self.name);
+        say!("VM {} was scheduled to restart", self.name);
         Ok(ExitCode::SUCCESS)
     }
 }

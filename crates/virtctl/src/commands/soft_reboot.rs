@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 
 use crate::connect::Connect;
+use crate::output::say;
 use crate::subresource::Kind;
 
 /// Soft reboot a virtual machine instance.
@@ -26,7 +27,7 @@ impl Arguments {
             .put(Kind::Vmi, &session.namespace, &self.name, "softreboot", None)
             .await
             .with_context(|| format!("Error soft rebooting VirtualMachineInstance {}", self.name))?;
-        println!("VMI {} was scheduled to soft-reboot", self.name);
+        say!("VMI {} was scheduled to soft-reboot", self.name);
         Ok(ExitCode::SUCCESS)
     }
 }

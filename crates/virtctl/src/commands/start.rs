@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 
 use super::dry_run_body;
 use crate::connect::Connect;
+use crate::output::say;
 use crate::subresource::Kind;
 
 /// Start a virtual machine.
@@ -35,7 +36,7 @@ impl Arguments {
             .put(Kind::Vm, &session.namespace, &self.name, "start", Some(&body))
             .await
             .context("Error starting VirtualMachine")?;
-        println!("VM {} was scheduled to start", self.name);
+        say!("VM {} was scheduled to start", self.name);
         Ok(ExitCode::SUCCESS)
     }
 }

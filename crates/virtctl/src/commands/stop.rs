@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 use super::dry_run_body;
 use crate::connect::Connect;
 use crate::failure::Failure;
+use crate::output::say;
 use crate::subresource::Kind;
 
 /// Stop a virtual machine.
@@ -62,7 +63,7 @@ impl Arguments {
                 None => "error stopping VirtualMachine",
             },
         )?;
-        println!("VM {} was scheduled to stop", self.name);
+        say!("VM {} was scheduled to stop", self.name);
         Ok(ExitCode::SUCCESS)
     }
 }

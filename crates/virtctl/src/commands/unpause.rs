@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 
 use super::{dry_run_body, pause};
 use crate::connect::Connect;
+use crate::output::say;
 use crate::subresource::Kind;
 use crate::target;
 
@@ -38,7 +39,7 @@ impl Arguments {
             .put(Kind::Vmi, &session.namespace, &self.name, "unpause", Some(&body))
             .await
             .with_context(|| format!("Error unpausing VirtualMachineInstance {}", self.name))?;
-        println!("VMI {} was scheduled to unpause", self.name);
+        say!("VMI {} was scheduled to unpause", self.name);
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -9,6 +9,7 @@ use super::console::farewell_of;
 use super::vnc::ended;
 use crate::connect::Connect;
 use crate::failure::Failure;
+use crate::output::say;
 use crate::subresource::Kind;
 
 /// The program that hands a device on.
@@ -67,7 +68,7 @@ impl Arguments {
         let mut client = match device {
             Some(device) => Some(launch(device, &address)?),
             None => {
-                println!("User can connect usbredir client at: {address}");
+                say!("User can connect usbredir client at: {address}");
                 None
             }
         };

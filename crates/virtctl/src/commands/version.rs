@@ -9,6 +9,7 @@ use kubevirt_api::names::groups;
 use serde::Deserialize;
 
 use crate::connect::{Connect, Session};
+use crate::output::say;
 use crate::subresource::Error;
 
 /// Print the client and server version information.
@@ -56,11 +57,11 @@ impl std::fmt::Display for Version {
 impl Arguments {
     /// Prints one or both.
     pub async fn run(self, connect: &Connect) -> Result<ExitCode> {
-        println!("Client Version: {}", own());
+        say!("Client Version: {}", own());
         if !self.client {
             let session = connect.session().await?;
             let server = server(session).await.context("failed to get server version")?;
-            println!("Server Version: {server}");
+            say!("Server Version: {server}");
         }
         Ok(ExitCode::SUCCESS)
     }

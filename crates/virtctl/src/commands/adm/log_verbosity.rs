@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::connect::Connect;
 use crate::failure::Failure;
+use crate::output::say;
 
 /// What a flag without a value stands for: to show. A value of 10 means the same.
 const SHOW: u32 = 10;
@@ -93,7 +94,7 @@ impl Arguments {
         match operation {
             Operation::Show(components) => {
                 for component in components {
-                    println!("{component}={}", level(&current, component));
+                    say!("{component}={}", level(&current, component));
                 }
             }
             Operation::Set { reset, levels } => {
@@ -105,7 +106,7 @@ impl Arguments {
                     .patch(name, &PatchParams::default(), &Patch::Merge(patch))
                     .await
                     .context("the KubeVirt resource could not be changed")?;
-                println!("successfully set/reset the log verbosity");
+                say!("successfully set/reset the log verbosity");
             }
         }
         Ok(ExitCode::SUCCESS)

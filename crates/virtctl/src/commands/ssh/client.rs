@@ -18,9 +18,9 @@ pub struct Flags {
     /// A private key to log in with; without it, those that ssh finds and those of the agent at $SSH_AUTH_SOCK
     #[arg(long, short = 'i', value_name = "FILE")]
     pub identity_file: Option<PathBuf>,
-    /// Where the keys of guests are remembered [default: ~/.ssh/kubevirt_known_hosts]
+    /// Where the keys of guests are remembered, if not in ~/.ssh/kubevirt_known_hosts; empty is where ssh always does
     #[arg(long, value_name = "FILE")]
-    pub known_hosts: Option<PathBuf>,
+    pub known_hosts: Option<String>,
     /// The port of the guest
     #[arg(long, short = 'p', default_value_t = 22)]
     pub port: u16,
@@ -43,11 +43,10 @@ impl Flags {
     fn arguments(&self, proxy: &str, home: Option<PathBuf>) -> Vec<String> {
         let mut arguments = vec!["-o".to_owned(), format!("ProxyCommand={proxy}")];
         arguments.extend(self.local_ssh_opts.iter().cloned());
-        let known =
-            self.known_hosts.clone().or_else(|| Some(home?.join(".ssh").join("kubevirt_known_hosts")));
-        if let Some(known) = known.filter(|known| !known.as_os_str().is_empty()) {
+        let usual = || Some(home?.join(".ssh").join("kubevirt_known_hosts").display().to_string());
+        if let Some(known) = self.known_hosts.clone().or_else(usual).filter(|known| !known.is_empty()) {
             // In quotes, since a list of files is separated by spaces.
-            arguments.extend(["-o".to_owned(), format!("UserKnownHostsFile=\"{}\"", known.display())]);
+            arguments.extend(["-o".to_owned(), format!("UserKnownHostsFile=\"{known}\"")]);
         }
         if let Some(identity) = &self.identity_file {
             arguments.extend(["-i".to_owned(), identity.display().to_string()]);

@@ -72,29 +72,35 @@ impl Arguments {
     pub async fn run(self, connect: &Connect) -> Result<ExitCode> {
         let session = connect.session().await?;
         let live = !self.once && std::io::stdout().is_terminal();
-        let machines = self.machines(session).await?;
-        let (source, note) = source::find(session, &nodes(&machines)).await?;
-        let mut before = self.look(session, &source).await?;
-        if live {
-            self.show(&before, None, note.as_deref(), live)?;
-        }
-        let pause = if live { Duration::from_secs(self.interval) } else { GLANCE };
+        let mut source: Option<(Source, Option<String>)> = None;
+        let mut before: Option<Look> = None;
         loop {
+            let machines = self.machines(session).await?;
+            let nodes = nodes(&machines);
+            source = match source {
+                // Machines move, and others begin.
+                Some((Source::Handlers(old), None)) if !old.is_empty() => {
+                    Some((source::follow(session, Source::Handlers(old), &nodes).await, None))
+                }
+                Some(found) if !matches!(found.0, Source::Handlers(_)) => Some(found),
+                _ if machines.is_empty() => None,
+                _ => Some(source::find(session, &nodes).await?),
+            };
+            let (from, note) =
+                source.as_ref().map_or((&Source::None, None), |(from, note)| (from, note.as_deref()));
+            let now = self.look(session, from, machines).await;
+            // Rates take two looks; a live table shows the rest until then.
+            if live || before.is_some() || now.machines.is_empty() {
+                self.show(&now, before.as_ref(), note, live)?;
+                if !live {
+                    return Ok(ExitCode::SUCCESS);
+                }
+            }
+            before = Some(now);
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(if live { Duration::from_secs(self.interval) } else { GLANCE }) => {}
                 _ = tokio::signal::ctrl_c() => return Ok(ExitCode::SUCCESS),
             }
-            // Machines move, and others begin.
-            let source = match source {
-                Source::Handlers(_) => source::find(session, &nodes(&before.machines)).await?.0,
-                ref other => other.clone(),
-            };
-            let now = self.look(session, &source).await?;
-            self.show(&now, Some(&before), note.as_deref(), live)?;
-            if !live {
-                return Ok(ExitCode::SUCCESS);
-            }
-            before = now;
         }
     }
 
@@ -110,11 +116,10 @@ impl Arguments {
         Ok(api.list(&chosen).await.context("virtual machine instances cannot be listed")?.items)
     }
 
-    async fn look(&self, session: &Session, source: &Source) -> Result<Look> {
-        let machines = self.machines(session).await?;
+    async fn look(&self, session: &Session, source: &Source, machines: Vec<VirtualMachineInstance>) -> Look {
         let namespace = (!self.all_namespaces).then_some(session.namespace.as_str());
         let usage = source::look(session, source, namespace, &machines).await;
-        Ok(Look { machines, usage, at: Instant::now() })
+        Look { machines, usage, at: Instant::now() }
     }
 
     fn show(&self, now: &Look, before: Option<&Look>, note: Option<&str>, live: bool) -> Result<()> {

@@ -34,6 +34,8 @@ pub enum Source {
 /// The best source that the user may use, and what is missing about it.
 pub async fn find(session: &Session, nodes: &BTreeSet<String>) -> Result<(Source, Option<String>), Error> {
     let denied = match handlers(session, nodes).await {
+        // Nothing is on a node yet: whether they may be asked will be seen.
+        Ok(handlers) if nodes.is_empty() => return Ok((Source::Handlers(handlers), None)),
         Ok(handlers) if handlers.is_empty() => "no virt-handler runs".to_owned(),
         Ok(handlers) => {
             // One of them speaks for all: rights are not by node.
@@ -61,6 +63,14 @@ pub async fn find(session: &Session, nodes: &BTreeSet<String>) -> Result<(Source
                 )),
             ))
         }
+    }
+}
+
+/// The same source for machines that are elsewhere by now.
+pub async fn follow(session: &Session, source: Source, nodes: &BTreeSet<String>) -> Source {
+    match source {
+        Source::Handlers(before) => Source::Handlers(handlers(session, nodes).await.unwrap_or(before)),
+        other => other,
     }
 }
 

@@ -79,7 +79,7 @@ pub fn readiness(export: &VirtualMachineExport, route: &Route) -> Readiness {
 pub fn why(export: &VirtualMachineExport) -> Option<String> {
     let conditions = export.status.as_ref()?.conditions.as_ref()?;
     let said = conditions.iter().filter_map(|condition| condition.message.clone());
-    said.filter(|message| !message.is_empty()).last()
+    said.filter(|message| !message.is_empty()).next_back()
 }
 
 /// The links of this way.
@@ -110,7 +110,7 @@ pub fn volume(
                 Error::Unknown { volume: name.to_owned(), export: full.clone(), known: known() }
             })?,
         };
-    let (url, packed) = best(volume, format).ok_or_else(|| Error::NoFormat(full))?;
+    let (url, packed) = best(volume, format).ok_or(Error::NoFormat(full))?;
     Ok((at(url, route)?, packed))
 }
 

@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::console::{farewell_of, warn_if_paused};
 use crate::connect::Connect;
 use crate::failure::Failure;
+use crate::output::say;
 use crate::subresource::Kind;
 
 /// How long a viewer that we have started may take to connect.
@@ -80,7 +81,7 @@ impl Arguments {
         let port = listener.local_addr()?.port();
         let mut viewer = None;
         if self.proxy_only {
-            println!("{}", serde_json::json!({ "port": port }));
+            say!("{}", serde_json::json!({ "port": port }));
         } else {
             viewer = Some(self.start(port, connect.flags.verbosity)?);
         }

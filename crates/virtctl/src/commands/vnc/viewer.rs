@@ -26,7 +26,7 @@ enum Viewer {
     Tiger,
     Chicken,
     Real,
-    RemoteViewer,
+    Remote,
 }
 
 /// Where viewers are on macOS, in the order in which they are looked for.
@@ -44,7 +44,7 @@ impl Viewer {
             "tiger" => Self::Tiger,
             "chicken" => Self::Chicken,
             "real" => Self::Real,
-            "remote-viewer" => Self::RemoteViewer,
+            "remote-viewer" => Self::Remote,
             other => bail!("unsupported vnc-type: {other}; use tiger, chicken, real or remote-viewer"),
         })
     }
@@ -53,7 +53,7 @@ impl Viewer {
     fn program(self) -> &'static str {
         match self {
             Self::Tiger => "vncviewer",
-            Self::RemoteViewer => "remote-viewer",
+            Self::Remote => "remote-viewer",
             Self::Chicken => APPLICATIONS[1].0,
             Self::Real => APPLICATIONS[2].0,
         }
@@ -62,7 +62,7 @@ impl Viewer {
     fn of_file(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.contains("remote-viewer") || name.contains("virt-viewer") {
-            Self::RemoteViewer
+            Self::Remote
         } else {
             Self::Tiger
         }
@@ -79,7 +79,7 @@ impl Viewer {
                 .into_iter()
                 .chain(log("-log=*:stderr:100"))
                 .collect(),
-            Self::RemoteViewer => std::iter::once(format!("vnc://{address}")).chain(log("--debug")).collect(),
+            Self::Remote => std::iter::once(format!("vnc://{address}")).chain(log("--debug")).collect(),
         }
     }
 }
@@ -107,7 +107,7 @@ pub fn choose(wish: &Wish<'_>, find: &dyn Fn(&str) -> Option<PathBuf>) -> Result
             }
         }
         (None, None) if mac => on_a_mac(find)?,
-        (None, None) => [Viewer::RemoteViewer, Viewer::Tiger]
+        (None, None) => [Viewer::Remote, Viewer::Tiger]
             .into_iter()
             .find_map(|viewer| Some((viewer, find(viewer.program())?)))
             .ok_or_else(|| missing("could not find remote-viewer or vncviewer binary in $PATH"))?,
@@ -120,7 +120,7 @@ fn on_a_mac(find: &dyn Fn(&str) -> Option<PathBuf>) -> Result<(Viewer, PathBuf)>
     [tiger, (OLD_TIGER, Viewer::Tiger)]
         .into_iter()
         .chain(others)
-        .chain([(Viewer::RemoteViewer.program(), Viewer::RemoteViewer)])
+        .chain([(Viewer::Remote.program(), Viewer::Remote)])
         .find_map(|(program, viewer)| Some((viewer, find(program)?)))
         .ok_or_else(|| missing("no supported VNC app found"))
 }

@@ -1,5 +1,6 @@
 //! What can be said of a guest that runs, or is about to.
 
+use kubevirt_api::condition::Condition;
 use kubevirt_api::names::{conditions, reasons};
 use kubevirt_api::vmi::status::VmiPhase;
 
@@ -90,7 +91,7 @@ pub fn fine(e: &Evidence) -> Option<Explanation> {
     if !address.is_empty() {
         told = told.because(format!("Its address is {address}."));
     }
-    if e.vm_condition(conditions::vm::RESTART_REQUIRED).is_some_and(kubevirt_api::condition::Condition::is_true) {
+    if e.vm_condition(conditions::vm::RESTART_REQUIRED).is_some_and(Condition::is_true) {
         told = told
             .because("Some changes take effect only after a restart.")
             .next(format!("Restart it: {} restart {}", e.program, e.name));
