@@ -59,7 +59,9 @@ async fn answer(mut request: Request<Incoming>, seen: Seen) -> Result<Response<F
     let body = String::from_utf8_lossy(&body).into_owned();
     seen.lock().unwrap().push(format!("{asked} {body} {}", who.unwrap_or_default()).trim_end().to_owned());
     let (status, told) = match path.rsplit('/').next() {
-        Some("stop" | "console") => (409, r#"{"kind":"Status","reason":"Conflict","message":"VM is not running"}"#),
+        Some("stop" | "console") => {
+            (409, r#"{"kind":"Status","reason":"Conflict","message":"VM is not running"}"#)
+        }
         Some("guestosinfo") => (200, r#"{"hostname":"guest"}"#),
         _ => (202, ""),
     };
@@ -142,7 +144,10 @@ async fn refusals_say_what_the_server_said() {
     let (address, _) = server().await;
     let session = session(&address).await;
     let error = session.put(Kind::Vm, "ns", "a", "stop", None).await.unwrap_err();
-    assert_eq!(error.refusal().map(|refusal| (refusal.code, refusal.message.as_str())), Some((409, "VM is not running")));
+    assert_eq!(
+        error.refusal().map(|refusal| (refusal.code, refusal.message.as_str())),
+        Some((409, "VM is not running"))
+    );
     let nobody = self::session("http://127.0.0.1:1").await;
     let error = nobody.put(Kind::Vm, "ns", "a", "stop", None).await.unwrap_err();
     assert!(matches!(error, Error::Connection(_)), "{error:?}");
