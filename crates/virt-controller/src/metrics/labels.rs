@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn the_config_map_decides() {
-        let cases: [(Option<&[(&str, &str)]>, [bool; 2]); 7] = [
+        type Map<'a> = Option<&'a [(&'a str, &'a str)]>;
+        let cases: [(Map<'_>, [bool; 2]); 7] = [
             (None, [true, true]),
             (Some(&[]), [true, true]),
             (Some(&[("allowlist", "*")]), [true, true]),

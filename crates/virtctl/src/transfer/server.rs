@@ -78,7 +78,7 @@ impl Server {
                     service_fn(move |request| answer(request, Arc::clone(&known), Arc::clone(&answers)));
                 let connection = hyper::server::conn::http1::Builder::new();
                 tokio::spawn(async move {
-                    drop(connection.serve_connection(TokioIo::new(stream), service).await)
+                    drop(connection.serve_connection(TokioIo::new(stream), service).await);
                 });
             }
         });

@@ -78,8 +78,8 @@ pub fn readiness(export: &VirtualMachineExport, route: &Route) -> Readiness {
 /// What the export says about itself.
 pub fn why(export: &VirtualMachineExport) -> Option<String> {
     let conditions = export.status.as_ref()?.conditions.as_ref()?;
-    let said = conditions.iter().filter_map(|condition| condition.message.clone());
-    said.filter(|message| !message.is_empty()).next_back()
+    let mut said = conditions.iter().filter_map(|condition| condition.message.clone());
+    said.rfind(|message| !message.is_empty())
 }
 
 /// The links of this way.

@@ -186,7 +186,8 @@ mod tests {
         let schedulable = [(labels::NODE_SCHEDULABLE.to_owned(), "true")];
         let zone = [(labels::NODE_SCHEDULABLE.to_owned(), "true"), ("zone".to_owned(), "a")];
         let affinity = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.";
-        let cases: [(&str, &[(String, &str)], &[&str]); 14] = [
+        type Case<'a> = (&'a str, &'a [(String, &'a str)], &'a [&'a str]);
+        let cases: [Case<'_>; 14] = [
             ("0/3 nodes are available: 3 Insufficient memory.", &[], &["free memory"]),
             (
                 "0/3 nodes are available: 1 Insufficient cpu, 2 Insufficient memory.",
