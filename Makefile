@@ -56,8 +56,9 @@ release: packages ## Build the programs as they are shipped
 cluster: build ## Start a Kubernetes of two nodes on this machine
 	$(XTASK) cluster up --nodes 2
 
+# With the tests, so that nothing is built a second time for other features.
 build: packages
-	cargo build --workspace --locked
+	cargo build --workspace --bins --tests --locked
 
 packages:
 	@scripts/packages $(PACKAGES)
