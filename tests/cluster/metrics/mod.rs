@@ -46,14 +46,16 @@ const REFERENCE: &str = include_str!("../../../crates/kubevirt/tests/binary/metr
 
 fn expected() -> BTreeSet<String> {
     let left_out = |name: &str| {
-        let listed = NOT_HERE.iter().any(|(known, _)| {
-            if known.ends_with('_') { name.starts_with(known) } else { name == *known }
-        });
+        let listed = NOT_HERE
+            .iter()
+            .any(|(known, _)| if known.ends_with('_') { name.starts_with(known) } else { name == *known });
         listed || MOVES.contains(&name)
     };
     let lines = REFERENCE.lines().filter_map(|line| line.split_once(' '));
     let names = lines.filter(|(name, _)| !left_out(name));
-    names.map(|(name, kind)| if kind == "Histogram" { format!("{name}_count") } else { name.to_owned() }).collect()
+    names
+        .map(|(name, kind)| if kind == "Histogram" { format!("{name}_count") } else { name.to_owned() })
+        .collect()
 }
 
 #[tokio::test]
@@ -107,7 +109,10 @@ fn values(test: &test_kit::Test, prometheus: &Prometheus) -> Result<()> {
     let place = format!("namespace=\"{namespace}\",name=\"{name}\"");
     for (query, holds) in [
         (format!("kubevirt_vm_info{{{place}}}"), " == 1"),
-        (format!("kubevirt_vmi_info{{{place},phase=\"running\",evictable=\"true\",outdated=\"false\"}}"), " == 1"),
+        (
+            format!("kubevirt_vmi_info{{{place},phase=\"running\",evictable=\"true\",outdated=\"false\"}}"),
+            " == 1",
+        ),
         (format!("kubevirt_vm_labels{{{place},label_team=\"red\"}}"), " == 1"),
         (format!("kubevirt_vm_running_status_last_transition_timestamp_seconds{{{place}}}"), " > 1e9"),
         (format!("kubevirt_vmi_memory_domain_bytes{{{place}}}"), " == 192 * 1024 * 1024"),
@@ -116,7 +121,10 @@ fn values(test: &test_kit::Test, prometheus: &Prometheus) -> Result<()> {
         (format!("kubevirt_vmi_storage_read_traffic_bytes_total{{{place},drive=\"root\"}}"), " > 0"),
         (format!("kubevirt_vmi_vnic_info{{{place},binding_name=\"masquerade\"}}"), " == 1"),
         ("kubevirt_configuration_emulation_enabled".to_owned(), " == 1"),
-        (format!("kubevirt_vm_disk_allocated_size_bytes{{namespace=\"{namespace}\"}}"), " == 1024 * 1024 * 1024"),
+        (
+            format!("kubevirt_vm_disk_allocated_size_bytes{{namespace=\"{namespace}\"}}"),
+            " == 1024 * 1024 * 1024",
+        ),
         ("sum(kubevirt_virt_controller_leading_status)".to_owned(), " == 1"),
         ("sum(kubevirt_vmi_number_of_outdated)".to_owned(), " >= 0"),
     ] {
@@ -142,7 +150,8 @@ async fn events(test: &test_kit::Test) -> Result<()> {
     let begin = Instant::now();
     loop {
         let all = test.api::<Event>().list(&ListParams::default()).await?.items;
-        let of_ended = all.iter().filter(|event| event.involved_object.name.as_deref() == Some(objects::ENDED));
+        let of_ended =
+            all.iter().filter(|event| event.involved_object.name.as_deref() == Some(objects::ENDED));
         let seen: BTreeSet<[String; 3]> = of_ended
             .map(|event| {
                 let source = event.source.as_ref().and_then(|source| source.component.clone());

@@ -23,7 +23,8 @@ const API: [Metric; 6] = {
         Metric::gauge("kubevirt_console_active_connections", "Open serial consoles").by(OF_INSTANCE),
         Metric::gauge("kubevirt_vnc_active_connections", "Open displays").by(OF_INSTANCE),
         Metric::gauge("kubevirt_portforward_active_tunnels", "Open tunnels to ports").by(OF_INSTANCE),
-        Metric::gauge("kubevirt_usbredir_active_connections", "Open connections of USB devices").by(OF_INSTANCE),
+        Metric::gauge("kubevirt_usbredir_active_connections", "Open connections of USB devices")
+            .by(OF_INSTANCE),
         Metric::gauge(
             "kubevirt_vmi_last_api_connection_timestamp_seconds",
             "When somebody last opened a stream to an instance",
@@ -76,7 +77,8 @@ fn told() -> BTreeMap<String, Told> {
         assert_eq!(names.len(), count, "{component} describes each once");
         for Description { name, help, kind, labels } in metrics {
             let labels = labels.unwrap_or_else(|| panic!("{name} does not say its labels")).to_vec();
-            let known = all.entry(name.clone()).or_insert(Told { kind, labels: labels.clone(), by: vec![], help });
+            let known =
+                all.entry(name.clone()).or_insert(Told { kind, labels: labels.clone(), by: vec![], help });
             assert_eq!((known.kind, &known.labels), (kind, &labels), "{name} is the same everywhere");
             known.by.push(component);
         }
@@ -119,7 +121,8 @@ fn the_documentation_has_each_as_it_is() {
         std::fs::write(DOCUMENTATION, format!("{}{table}{}", &text[..begin], &text[end..])).unwrap();
         return;
     }
-    let (old, new): (BTreeSet<_>, BTreeSet<_>) = (text[begin..end].lines().collect(), table.lines().collect());
+    let (old, new): (BTreeSet<_>, BTreeSet<_>) =
+        (text[begin..end].lines().collect(), table.lines().collect());
     let (missing, wrong): (Vec<_>, Vec<_>) = (new.difference(&old).collect(), old.difference(&new).collect());
     assert!(
         missing.is_empty() && wrong.is_empty(),

@@ -32,14 +32,17 @@ async fn nodes(bed: &Bed, count: u32) -> Result<()> {
     let nodes: Api<Node> = Api::all(bed.client.clone());
     let real = nodes.get("node01").await?;
     let all = real.metadata.labels.unwrap_or_default();
-    let about_guests: BTreeMap<_, _> = all.into_iter().filter(|(key, _)| key.contains("kubevirt.io/")).collect();
+    let about_guests: BTreeMap<_, _> =
+        all.into_iter().filter(|(key, _)| key.contains("kubevirt.io/")).collect();
     let has = real.status.and_then(|status| status.allocatable).unwrap_or_default();
-    let devices: BTreeMap<_, _> = has.keys().filter(|key| key.contains("kubevirt.io/")).map(|key| (key, "1000")).collect();
+    let devices: BTreeMap<_, _> =
+        has.keys().filter(|key| key.contains("kubevirt.io/")).map(|key| (key, "1000")).collect();
     // No handler renews it, and a time in the future counts as now.
     let heartbeat = "2099-01-01T00:00:00Z";
     for number in 1..=count {
         let name = format!("simulated-{number}");
-        let metadata = json!({"labels": &about_guests, "annotations": {annotations::NODE_HEARTBEAT: heartbeat}});
+        let metadata =
+            json!({"labels": &about_guests, "annotations": {(annotations::NODE_HEARTBEAT): heartbeat}});
         let patch = |patch: Value| Patch::Merge(patch);
         nodes.patch(&name, &PatchParams::default(), &patch(json!({"metadata": metadata}))).await?;
         let status = json!({"status": {"capacity": &devices, "allocatable": &devices}});
@@ -59,7 +62,8 @@ async fn make(bed: &Bed, namespace: &str, numbers: std::ops::Range<usize>) -> Re
             object["spec"]["nodeSelector"] = json!({MARK: FAKE});
             object["spec"]["tolerations"] = json!([{"key": MARK, "operator": "Exists"}]);
             let object: VirtualMachineInstance = serde_json::from_value(object)?;
-            anyhow::Ok(drop(api.create(&PostParams::default(), &object).await?))
+            api.create(&PostParams::default(), &object).await?;
+            anyhow::Ok(())
         }
     });
     made.buffer_unordered(SIDE_BY_SIDE).try_collect::<Vec<()>>().await.map(drop)

@@ -31,9 +31,7 @@ where
     K: Resource + Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static,
 {
     let version = api.list_metadata(&Default::default()).await?.metadata.resource_version.unwrap_or_default();
-    Ok(tokio::spawn(async move {
-        tokio::time::timeout(PATIENCE, follow(api, count, version)).await?
-    }))
+    Ok(tokio::spawn(async move { tokio::time::timeout(PATIENCE, follow(api, count, version)).await? }))
 }
 
 async fn follow<K>(api: Api<K>, count: usize, version: String) -> Result<BTreeMap<String, Seen>>
