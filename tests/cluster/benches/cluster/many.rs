@@ -42,7 +42,7 @@ async fn nodes(bed: &Bed, count: u32) -> Result<()> {
     for number in 1..=count {
         let name = format!("simulated-{number}");
         let metadata =
-            json!({"labels": &about_guests, "annotations": {annotations::NODE_HEARTBEAT: heartbeat}});
+            json!({"labels": &about_guests, "annotations": {(annotations::NODE_HEARTBEAT): heartbeat}});
         let patch = |patch: Value| Patch::Merge(patch);
         nodes.patch(&name, &PatchParams::default(), &patch(json!({"metadata": metadata}))).await?;
         let status = json!({"status": {"capacity": &devices, "allocatable": &devices}});
@@ -62,7 +62,7 @@ async fn make(bed: &Bed, namespace: &str, numbers: std::ops::Range<usize>) -> Re
             object["spec"]["nodeSelector"] = json!({MARK: FAKE});
             object["spec"]["tolerations"] = json!([{"key": MARK, "operator": "Exists"}]);
             let object: VirtualMachineInstance = serde_json::from_value(object)?;
-            let _: () = drop(api.create(&PostParams::default(), &object).await?);
+            api.create(&PostParams::default(), &object).await?;
             anyhow::Ok(())
         }
     });

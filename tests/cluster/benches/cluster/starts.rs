@@ -72,7 +72,7 @@ where
 pub async fn writes(bed: &Bed) -> Result<Vec<Row>> {
     let namespace = bed.namespace("writes").await?;
     let api = bed.api::<VirtualMachineInstance>(&namespace);
-    let (mut writes, mut events) = (0, 0);
+    let (mut writes, mut events) = (0_u32, 0_i32);
     for name in ["first", "second", "third"] {
         let watched = until_running(api.clone(), 1).await?;
         api.create(&PostParams::default(), &serde_json::from_value(instance(name))?).await?;
