@@ -49,7 +49,7 @@ const COMMANDS: [(&str, &str); 55] = [
         "cluster-ip= external-ip= ip-family= ip-family-policy= name= port= port-name= protocol= target-port= type=",
     ),
     ("fslist", ""),
-    ("guestfs", "fsGroup= gid= image= kvm= pull-policy= root uid= vm="),
+    ("guestfs", "fsGroup= gid= image= kvm=? pull-policy= root uid= vm="),
     ("guestosinfo", ""),
     (
         "image-upload",

@@ -44,6 +44,12 @@ fn cluster() -> KnownObjects {
         }))
         .unwrap();
     objects
+        .add(json!({
+            "apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot",
+            "metadata": { "name": "snapshot", "namespace": "default", "labels": labels },
+        }))
+        .unwrap();
+    objects
 }
 
 fn verdict(arguments: &Arguments) -> Result<(), String> {
