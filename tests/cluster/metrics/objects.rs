@@ -23,7 +23,10 @@ pub async fn make(test: &Test) -> Result<()> {
     let resources = &mut running["spec"]["template"]["spec"]["domain"]["resources"];
     *resources = json!({"limits": {"memory": "512Mi", "cpu": "1"}});
     test.apply(&running).await?;
-    test.apply(&machine(ENDED, "Always", idle())).await?;
+    // Without an interface nothing keeps it from being moved.
+    let mut movable = idle();
+    movable["domain"]["devices"]["autoattachPodInterface"] = json!(false);
+    test.apply(&machine(ENDED, "Always", movable)).await?;
     test.apply(&json!({
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
