@@ -19,7 +19,7 @@ use prometheus::{COMPONENTS, Prometheus};
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// What has no value here, and why. A name that ends in `_` stands for all that begin with it.
-const NOT_HERE: [(&str, &str); 11] = [
+const NOT_HERE: [(&str, &str); 12] = [
     ("kubevirt_virt_operator_", "there is no operator"),
     ("kubevirt_vmi_gpu_info", "there is no GPU"),
     ("kubevirt_console_active_connections", "no stream is open"),
@@ -30,6 +30,7 @@ const NOT_HERE: [(&str, &str); 11] = [
     ("kubevirt_vmi_guest_os_panic_total", "no guest gave up"),
     ("kubevirt_vmi_migration_data_", "nothing migrates"),
     ("kubevirt_vmi_guest_load_", "the agent of the test guest is too old to tell"),
+    ("kubevirt_vmi_vcpu_wait_seconds_total", "the kernel may keep no statistics of waiting tasks"),
     ("kubevirt_node_deprecated_machine_types", "depends on the QEMU of the launcher's image"),
 ];
 

@@ -266,21 +266,6 @@ async fn nodes_do_what_is_asked(server: &Server<'_>) -> Result<()> {
     let machines: Api<VirtualMachine> = server.test.api();
     let status = machines.get("guest").await?.status.unwrap_or_default();
     assert_eq!(status.state_change_requests.unwrap_or_default().len(), 2);
-    let leave = json!({ "status": { "evacuationNodeName": "here" } });
-    instances.patch("guest", &PatchParams::default(), &Patch::Merge(leave)).await?;
-    let other =
-        put(server, "virtualmachineinstances/guest/evacuate/cancel", &json!({ "evacuationNodeName": "x" }))
-            .await?;
-    assert_eq!(other.code, 409, "{other:?}");
-    let stays = put(
-        server,
-        "virtualmachineinstances/guest/evacuate/cancel",
-        &json!({ "evacuationNodeName": "here" }),
-    )
-    .await?;
-    assert_eq!(stays.code, 200, "{stays:?}");
-    assert_eq!(instances.get("guest").await?.status.and_then(|status| status.evacuation_node_name), None);
-
     let migrated = put(server, "virtualmachineinstances/guest/migrate", &Value::Null).await?;
     assert_eq!(migrated.code, 404, "only machines migrate: {migrated:?}");
     let api: Api<VirtualMachineInstanceMigration> = server.test.api();
