@@ -120,6 +120,7 @@ fn after_status(code: u16, reason: &str, message: &str) -> Option<&'static str> 
              what you may do."
         }
         404 if message.contains("could not find the requested resource")
+            || message.starts_with("404 page not found")
             || reason == "NotFound" && message.starts_with("404") =>
         {
             "KubeVirt does not seem to be installed, or its API is too old: see `kubectl get kubevirt -A`."
@@ -155,6 +156,9 @@ mod tests {
             text.starts_with("error: error stopping: virtualmachine \"a\" not found\nSee what"),
             "{text}"
         );
+
+        let text = words(&refusal(404, "404 page not found").into());
+        assert!(text.contains("KubeVirt does not seem to be installed"), "{text}");
 
         let error = anyhow::Error::from(Failure::new("no viewer", "Try `virtctl vnc`.")).context("vnc");
         assert_eq!(words(&error), "error: vnc: no viewer\nTry `kubectl virt vnc`.");

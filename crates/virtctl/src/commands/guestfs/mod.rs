@@ -111,7 +111,7 @@ async fn known_image(session: &Session) -> Result<String> {
         Ok(image::name(&info)?)
     });
     known.map_err(|error| {
-        let what = format!("could not get guestfs image info: {error:#}");
+        let what = format!("could not get guestfs image info: {error}");
         Failure::new(what, "Name an image with the tools of libguestfs with --image.").into()
     })
 }

@@ -77,7 +77,8 @@ impl Arguments {
             Origin::Cluster(name) if !self.local => name,
             _ => return local(template(connect, &origin).await?, &given, format),
         };
-        let (action, doing) = if self.create { ("create", "creating") } else { ("process", "processing") };
+        let (action, doing) =
+            if self.create { ("create", "creating VirtualMachine from") } else { ("process", "processing") };
         let processed = remote(connect.session().await?, name, action, doing, &given).await?;
         if self.create {
             let machine = &processed["virtualMachine"]["metadata"]["name"];
@@ -161,11 +162,14 @@ fn explained(error: subresource::Error, action: &str) -> anyhow::Error {
     if !missing {
         return error.into();
     }
-    let next = match action {
-        "process" => "Add --local to process the template here.",
-        _ => "Process the template here: `template process --local NAME | kubectl create -f -`.",
+    let (what, next) = match action {
+        "process" => ("process templates", "Add --local to process the template here."),
+        _ => (
+            "create machines from templates",
+            "Process the template here: `template process --local NAME | kubectl create -f -`.",
+        ),
     };
-    Failure::new(format!("this cluster does not {action} templates ({error})"), next).into()
+    Failure::new(format!("this cluster does not {what} ({error})"), next).into()
 }
 
 /// Parameters of a file; numbers and truth values are texts here.
