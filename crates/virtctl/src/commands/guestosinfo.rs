@@ -2,12 +2,10 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
-use serde_json::Value;
+use anyhow::Result;
 
+use super::agent::Guest;
 use crate::connect::Connect;
-use crate::output::{self, Format};
-use crate::subresource::Kind;
 
 /// Return guest agent info about the operating system.
 #[derive(Debug, clap::Args)]
@@ -15,20 +13,13 @@ use crate::subresource::Kind;
     after_help = "  # Return guest agent info about the operating system.\n  {program} guestosinfo myvmi"
 )]
 pub struct Arguments {
-    /// The name of the instance
-    #[arg(value_name = "VMI")]
-    name: String,
+    #[command(flatten)]
+    guest: Guest,
 }
 
 impl Arguments {
     /// Prints it as JSON.
     pub async fn run(self, connect: &Connect) -> Result<ExitCode> {
-        let session = connect.session().await?;
-        let told: Value = session
-            .get(Kind::Vmi, &session.namespace, &self.name, "guestosinfo")
-            .await
-            .with_context(|| format!("Error getting guestosinfo of VirtualMachineInstance {}", self.name))?;
-        output::print(&Format::Json.render(&told)?)?;
-        Ok(ExitCode::SUCCESS)
+        self.guest.tell(connect, "guestosinfo", "getting guestosinfo").await
     }
 }

@@ -2,6 +2,7 @@
 
 mod addvolume;
 mod adm;
+mod agent;
 mod completion;
 mod console;
 mod create;
