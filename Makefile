@@ -3,8 +3,10 @@
 SHELL := /bin/bash
 PACKAGES := gcc make pkg-config git ca-certificates e2fsprogs gzip iproute2 nftables util-linux libarchive-tools \
 	qemu-system-x86 qemu-system-arm qemu-system-misc qemu-utils qemu-guest-agent ovmf qemu-efi-aarch64 \
-	busybox-static linux-image-cloud-amd64 swtpm
+	busybox-static linux-image-cloud-amd64 swtpm tmux openssh-client curl vncsnapshot prometheus
 XTASK := $(or $(CARGO_TARGET_DIR),target)/debug/xtask
+# The same random cases in every run: what is tested does not change unless the code does. `make soak` looks further.
+export PROPTEST_RNG_SEED ?= 1
 VERSION := $(shell sed -n '/^version/s/.*"\(.*\)"/\1/p' Cargo.toml)
 RELEASE := $(abspath $(or $(CARGO_TARGET_DIR),target))/release
 
@@ -25,12 +27,12 @@ images: packages ## Pack the images of the system, as OCI archives
 test: lint test-fast test-cluster ## Run all that must pass
 
 test-fast: packages ## Run the tests that need no cluster
-	cargo test --workspace --locked
+	cargo test --workspace --locked --no-fail-fast
 
 # The clusters of the tests are taken down whatever becomes of the tests.
 test-cluster: build ## Run the tests on a real Kubernetes
 	$(XTASK) cluster build
-	cargo test --workspace --locked --test cluster -- --test-threads=8; status=$$?; \
+	cargo test --workspace --locked --no-fail-fast --test cluster -- --test-threads=8; status=$$?; \
 	$(XTASK) cluster down --prefix test; exit $$status
 
 lint: packages ## Check format, lints and dependencies
@@ -42,6 +44,8 @@ lint: packages ## Check format, lints and dependencies
 bench: packages release ## Measure
 	cargo bench --locked -p kubevirt-admission
 	KUBEVIRT_BINARY=$(RELEASE)/kubevirt cargo bench --locked --profile dev -p kubevirt --bench launcher
+	cargo bench --locked --profile dev -p cluster-tests --bench cluster; status=$$?; \
+	cargo xtask cluster down --prefix bench; exit $$status
 
 # As they are shipped: static, so that they run in any image, and not relocatable, which saves memory of every process.
 STATIC := -C target-feature=+crt-static -C relocation-model=static
@@ -52,8 +56,9 @@ release: packages ## Build the programs as they are shipped
 cluster: build ## Start a Kubernetes of two nodes on this machine
 	$(XTASK) cluster up --nodes 2
 
+# With the tests, so that nothing is built a second time for other features.
 build: packages
-	cargo build --workspace --locked
+	cargo build --workspace --bins --tests --locked
 
 packages:
 	@scripts/packages $(PACKAGES)

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod clients;
 mod components;
 mod crds;
 mod failures;
@@ -9,6 +10,7 @@ mod images;
 mod install;
 mod lifecycle;
 mod machines;
+mod metrics;
 mod nodes;
 mod pods;
 mod simulated;

@@ -87,6 +87,10 @@ pub fn wait(cluster: &Cluster) -> Result<()> {
         let status = ["rollout", "status", "--namespace", NAMESPACE, &patience, component];
         cluster.kubectl(&status).with_context(|| format!("{component} is not ready\n{}", state(cluster)))?;
     }
+    // The API server takes a moment to see that they answer.
+    let patience = format!("--timeout={}s", PATIENCE.as_secs());
+    let services = ["wait", "--for=condition=Available", &patience, "apiservice", "--selector=kubevirt.io"];
+    cluster.kubectl(&services).with_context(|| format!("subresources are not served\n{}", state(cluster)))?;
     Ok(())
 }
 

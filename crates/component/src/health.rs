@@ -27,10 +27,10 @@ impl Health {
     /// A component that is well but not ready, and its metrics of that.
     pub fn new(role: Role, metrics: &Metrics) -> Self {
         let name = |what| format!("kubevirt_{}_{what}_status", role.name().replace('-', "_"));
-        let ready = metrics.add(&name("ready"), "Whether the component is ready", Gauge::default());
+        let ready = metrics.add_plain(&name("ready"), "Whether the component is ready", Gauge::default());
         let leading = match role {
             Role::Controller | Role::Operator => {
-                metrics.add(&name("leading"), "Whether the component leads", Gauge::default())
+                metrics.add_plain(&name("leading"), "Whether the component leads", Gauge::default())
             }
             Role::Api | Role::Handler => Gauge::default(),
         };
@@ -64,7 +64,7 @@ impl Health {
             .route("/healthz", get(move || async move { well.well() }))
             .route("/readyz", get(move || async move { ready.ready() }))
             .route("/leader", get(move || async move { leading.leading() }))
-            .route("/metrics", get(move || async move { text(&metrics) }))
+            .route("/metrics", get(move || text(metrics.clone())))
     }
 
     /// The answer to a probe whether it is well.
@@ -86,6 +86,11 @@ impl Health {
     }
 }
 
-fn text(metrics: &Metrics) -> impl IntoResponse + use<> {
-    ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], metrics.text())
+/// On a thread of its own, since it may take its time where there is much to tell.
+async fn text(metrics: Metrics) -> impl IntoResponse {
+    let told = tokio::task::spawn_blocking(move || metrics.text()).await;
+    match told {
+        Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
 }

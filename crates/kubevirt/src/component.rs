@@ -20,7 +20,7 @@ pub struct Component {
 
 /// All components. The launcher is looked up here and parses its own arguments only: there may be hundreds of them,
 /// and none needs to know what the others understand.
-pub const COMPONENTS: [Component; 12] = [
+pub const COMPONENTS: [Component; 14] = [
     Component { name: "up", about: "Everything at once on this machine, without Kubernetes", run: not_yet },
     Component { name: "virt-operator", about: "Installs and updates all other components", run: not_yet },
     Component { name: "virt-api", about: "Admission webhooks and subresources", run: kubevirt_virt_api::run },
@@ -39,7 +39,17 @@ pub const COMPONENTS: [Component; 12] = [
         about: "Writes down what QEMU can do on a node",
         run: kubevirt_virt_handler::labels::program::run,
     },
-    Component { name: "virtctl", about: "What users do with running machines", run: not_yet },
+    Component { name: "virtctl", about: "What users do with their machines", run: kubevirt_virtctl::run },
+    Component {
+        name: "kubectl-virt",
+        about: "What users do with their machines, as a plugin of kubectl",
+        run: kubevirt_virtctl::run,
+    },
+    Component {
+        name: "kubectl-virtctl",
+        about: "What users do with their machines, as a plugin of kubectl",
+        run: kubevirt_virtctl::run,
+    },
     Component {
         name: "virt-launcher",
         about: "Runs one instance",

@@ -1,8 +1,9 @@
-//! virt-api: admission webhooks, and later the subresources.
+//! virt-api: admission webhooks and subresources.
 
 mod arguments;
 mod cluster;
 mod counters;
+mod subresources;
 mod webhooks;
 
 use std::ffi::OsString;
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 pub use arguments::Arguments;
 use cluster::Cluster;
 use counters::Counters;
+use subresources::{Needs, Subresources};
 use webhooks::Webhooks;
 
 /// The port that is listened on where flags name none.
@@ -51,35 +53,58 @@ pub async fn serve(arguments: &Arguments, stop: &CancellationToken) -> Result<Ex
     let configuration = Configuration::begin(client.clone(), &namespace, &end);
     let policy = configuration.apply(Role::Api, common.verbosity, None, &limits, &end);
     limit_webhooks(configuration.clone(), of_webhooks, &end);
-    let tls = Tls::follow(common.certificate(Role::Api), None, policy, &end).context("certificates")?;
+    let cluster = Arc::new(Cluster::start(&client, webhook_client.clone(), &end));
+    let needs = Needs {
+        arguments,
+        client,
+        reviews: webhook_client.clone(),
+        cluster: cluster.clone(),
+        configuration: configuration.clone(),
+        metrics: &metrics,
+    };
+    let subresources = Arc::new(Subresources::start(needs, &end));
+    let clients = Some(subresources.clients());
+    let tls = Tls::follow(common.certificate(Role::Api), clients, policy, &end).context("certificates")?;
     let server = Server::bind(common.address(PORT), tls).await.context("listen")?;
     tracing::info!(address = %server.address()?, namespace, "listening");
 
-    let mut router = health.routes(&metrics);
-    if arguments.subresources_only {
-        health.set_ready(true);
-    } else {
-        let cluster = Cluster::start(&client, webhook_client.clone(), &end);
-        let webhooks = Arc::new(Webhooks {
-            cluster,
+    let mut router = health.routes(&metrics).merge(subresources.clone().routes());
+    let webhooks = (!arguments.subresources_only).then(|| {
+        Arc::new(Webhooks {
+            cluster: cluster.clone(),
             configuration,
             own_accounts: OwnAccounts::of_installation(&namespace),
             client: webhook_client,
             counters: Counters::new(&metrics, leader::identity()),
             synced: OnceCell::new(),
-        });
+        })
+    });
+    if let Some(webhooks) = &webhooks {
         router = router.merge(webhooks.clone().routes());
-        let (stop, health) = (stop.clone(), health.clone());
-        tokio::spawn(async move {
-            if stop.run_until_cancelled(webhooks.ready()).await.is_some() {
-                tracing::info!("ready");
-                health.set_ready(true);
-            }
-        });
     }
+    let known = {
+        let subresources = subresources.clone();
+        async move {
+            subresources.ready().await;
+            cluster.ready().await;
+            if let Some(webhooks) = webhooks {
+                webhooks.ready().await;
+            }
+        }
+    };
+    tokio::spawn(tell_ready(known, stop.clone(), health.clone()));
     tokio::spawn(linger(stop.clone(), end.clone(), health));
     server.serve(router, &end).await;
+    subresources.finish().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says that requests are wanted once all is known.
+async fn tell_ready(known: impl Future<Output = ()>, stop: CancellationToken, health: Health) {
+    if stop.run_until_cancelled(known).await.is_some() {
+        tracing::info!("ready");
+        health.set_ready(true);
+    }
 }
 
 /// Lets the rate of webhooks follow the configuration.

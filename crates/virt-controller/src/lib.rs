@@ -2,6 +2,7 @@
 
 mod arguments;
 pub mod context;
+pub mod metrics;
 pub mod node;
 mod owned;
 pub mod pool;

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{Arguments, Threads};
 use crate::context::Context;
+use crate::metrics::Told;
 use crate::{node, pool, replica_set, vm, vmi};
 
 const PORT: u16 = 8443;
@@ -33,6 +34,7 @@ async fn live(arguments: &Arguments, stop: CancellationToken) -> Result<ExitCode
     let policy = configuration.apply(Role::Controller, common.verbosity, None, &limits, &stop);
 
     let health = Health::new(Role::Controller, &metrics);
+    let told = Told::new(&metrics);
     let tls = Tls::follow(common.certificate(Role::Controller), None, policy, &stop)?;
     let server = Server::bind(common.address(PORT), tls).await.context("listen")?;
     let routes = health.routes(&metrics);
@@ -54,12 +56,15 @@ async fn live(arguments: &Arguments, stop: CancellationToken) -> Result<ExitCode
         let (client, configuration) = (client.clone(), configuration.clone());
         let work = async |stop: CancellationToken| {
             health.set_leading(true);
-            let context = Context::start(client, configuration, arguments.settings(), stop);
+            let context =
+                Context::start(client, configuration, arguments.settings(), told.counts.clone(), stop);
             context.queues.measure(&metrics);
+            told.lead(&context);
             work(&context, &arguments.threads).await;
         };
         let ended = leader::lead(unlimited.clone(), candidate.clone(), &stop, work).await?;
         health.set_leading(false);
+        told.follow();
         // Who lost its lease forgot all it knew with the work that was dropped, and may lead again.
         if ended != Ended::Lost {
             break;

@@ -27,7 +27,7 @@ use crate::arguments::Arguments;
 use crate::domains::Domains;
 use crate::labels::facts::{FILE, Facts};
 use crate::launchers::{Launchers, Notice, Settings};
-use crate::metrics::Own;
+use crate::metrics::{self, Own};
 use crate::prepare::Folders;
 use crate::server::{Server, Trust};
 use crate::vmi::{Instances, Memories, topology};
@@ -55,7 +55,7 @@ async fn live(arguments: Arguments, stop: CancellationToken) -> Result<ExitCode>
     let policy =
         configuration.apply(Role::Handler, arguments.common.verbosity, Some(node.clone()), &limits, &stop);
     let health = Health::new(Role::Handler, &metrics);
-    let own = Own::new(&metrics);
+    let own = metrics::register(&metrics);
     let (notices, heard) = mpsc::unbounded_channel();
     let instances = Arc::new(instances(&arguments, &node, &client, &configuration, notices, own, &stop)?);
     instances.queue.measure(&metrics);

@@ -52,7 +52,7 @@ impl InstallConfig {
             infra: NodePlacement::default(),
             workloads: NodePlacement::default(),
             configuration: KubeVirtConfiguration::default(),
-            api_services: false,
+            api_services: true,
             certificates,
         }
     }

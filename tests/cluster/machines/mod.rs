@@ -2,10 +2,10 @@
 
 mod chaos;
 mod ends;
-mod guest;
-mod key;
+pub mod guest;
+pub mod key;
 mod leftovers;
-mod manifest;
+pub mod manifest;
 mod network;
 mod run_strategies;
 mod seed;

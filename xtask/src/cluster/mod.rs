@@ -121,7 +121,7 @@ impl Cluster {
         let binaries = Binaries::new(&layout::cache()?);
         binaries::host::ensure(&binaries)?;
         binaries.ensure(recipes::FOR_NODES)?;
-        binaries.ensure(&[recipes::SIMULATED_NODES])?;
+        binaries.ensure(&[recipes::SIMULATED_NODES, recipes::KUBEVIRT_CLIENT])?;
         binaries.ensure_pause_image()
     }
 
@@ -167,6 +167,15 @@ impl Cluster {
     /// A kubectl command as the administrator, to be run by the caller.
     pub fn kubectl_command(&self, arguments: &[&str]) -> Command {
         self.client().command(arguments)
+    }
+
+    /// KubeVirt's own virtctl, built if need be, to be run by the caller as the administrator.
+    pub fn virtctl_command(&self) -> Result<Command> {
+        self.binaries.ensure(&[recipes::KUBEVIRT_CLIENT])?;
+        let mut command = Command::new(self.binaries.program(&recipes::KUBEVIRT_CLIENT));
+        // In the environment, where the programs that it runs find it too.
+        command.env("KUBECONFIG", self.layout.kubeconfig());
+        Ok(command)
     }
 
     /// Ends the cluster and removes all of it but the cached programs. Says whether there was anything.

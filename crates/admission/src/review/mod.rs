@@ -12,6 +12,7 @@ use crate::{ClusterConfig, Context, Objects, OwnAccounts, Problems};
 
 pub use answer::{Answer, Refusal};
 pub use incoming::{Incoming, NotAReview, Resource};
+pub use raw::{check as check_schema, decode};
 
 /// The version of reviews that is read and written.
 const API_VERSION: &str = "admission.k8s.io/v1";

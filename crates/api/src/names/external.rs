@@ -2,6 +2,10 @@
 
 /// Names of Kubernetes itself.
 pub mod kubernetes {
+    /// Config map in [`SYSTEM_NAMESPACE`]: by what extensions know the API server's aggregator.
+    pub const AGGREGATOR_AUTHENTICATION: &str = "extension-apiserver-authentication";
+    /// The namespace of the cluster's own components.
+    pub const SYSTEM_NAMESPACE: &str = "kube-system";
     /// In what is known of a user: the node that the token was given to.
     pub const NODE_OF_TOKEN: &str = "authentication.kubernetes.io/node-name";
     /// Label: the application by name.

@@ -1,27 +1,47 @@
 //! What a component counts and measures, and how Prometheus reads it.
+//!
+//! What is counted as it happens is in a registry. What can be told from what is stored anyway is written by a source,
+//! into a [`Page`], whenever somebody reads: so nothing is kept for it in between.
 
+mod classic;
+mod describe;
+mod page;
 mod queue;
 mod requests;
+mod syncs;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use prometheus_client::registry::{Metric, Registry};
+use prometheus_client::registry::{Metric as Registered, Registry};
 
+pub use describe::{Description, Kind, Metric};
+pub use page::Page;
 pub use queue::QueueMetrics;
 pub use requests::{RequestMetrics, SentRequest};
+pub use syncs::Syncs;
 
 /// What [`Metrics::text`] is, as HTTP names it.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// All metrics of a component; clones are the same.
 #[derive(Clone)]
 pub struct Metrics(Arc<Inner>);
 
 struct Inner {
-    registry: Mutex<Registry>,
+    told: Mutex<Told>,
     queues: queue::Families,
     requests: requests::Families,
+    syncs: Syncs,
 }
+
+#[derive(Default)]
+struct Told {
+    registry: Registry,
+    sources: Vec<Source>,
+    descriptions: Vec<Description>,
+}
+
+type Source = Arc<dyn Fn(&mut Page) + Send + Sync>;
 
 impl Default for Metrics {
     fn default() -> Self {
@@ -32,44 +52,99 @@ impl Default for Metrics {
 impl Metrics {
     /// Metrics of queues and requests, and nothing else so far.
     pub fn new() -> Self {
-        let mut registry = Registry::default();
-        let queues = queue::Families::register(&mut registry);
-        let requests = requests::Families::register(&mut registry);
-        Self(Arc::new(Inner { registry: Mutex::new(registry), queues, requests }))
+        let mut told = Told::default();
+        let queues = queue::Families::register(&mut told);
+        let requests = requests::Families::register(&mut told);
+        let syncs = Syncs::default();
+        Self(Arc::new(Inner { told: Mutex::new(told), queues, requests, syncs }))
     }
 
     /// Adds a metric under its whole name, as `kubevirt_vmi_info` or `kubevirt_workqueue_adds_total`, and gives it back
     /// to be used.
-    pub fn add<M: Metric + Clone>(&self, name: &str, help: &str, metric: M) -> M {
-        let mut registry = self.0.registry.lock().unwrap_or_else(PoisonError::into_inner);
-        add(&mut registry, name, help, metric)
+    pub fn add<M: Registered + Clone>(&self, name: &str, help: &str, metric: M) -> M {
+        self.told().add(name, help, None, metric)
     }
 
-    /// Adds something that is asked for its metrics whenever they are read.
-    pub fn collect(&self, collector: impl prometheus_client::collector::Collector) {
-        let mut registry = self.0.registry.lock().unwrap_or_else(PoisonError::into_inner);
-        registry.register_collector(Box::new(collector));
+    /// The same for one that has no labels.
+    pub(crate) fn add_plain<M: Registered + Clone>(&self, name: &str, help: &str, metric: M) -> M {
+        self.told().add(name, help, Some(&[]), metric)
+    }
+
+    /// The same for one that is described.
+    pub fn register<M: Registered + Clone>(&self, what: &Metric, metric: M) -> M {
+        self.told().register(what, metric)
+    }
+
+    /// Has the source asked for these metrics whenever somebody reads.
+    pub fn ask(&self, metrics: &[Metric], source: impl Fn(&mut Page) + Send + Sync + 'static) {
+        let mut told = self.told();
+        told.descriptions.extend(metrics.iter().map(Description::from));
+        told.sources.push(Arc::new(source));
+    }
+
+    /// Says that some metrics are told elsewhere, beside this text.
+    pub fn describe(&self, metrics: &[Metric]) {
+        self.told().descriptions.extend(metrics.iter().map(Description::from));
+    }
+
+    /// How often each instance was written. From now on it is told.
+    pub fn syncs(&self) -> Syncs {
+        let syncs = self.0.syncs.clone();
+        self.ask(&[syncs::SYNCS], {
+            let syncs = syncs.clone();
+            move |page| syncs.tell(page)
+        });
+        syncs
+    }
+
+    /// Every metric that may be told.
+    pub fn descriptions(&self) -> Vec<Description> {
+        self.told().descriptions.clone()
     }
 
     /// All of them in the text format.
     pub fn text(&self) -> String {
-        let mut text = String::new();
-        let registry = self.0.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut open, sources) = (String::new(), self.told().sources.clone());
         // Writing to a string does not fail.
-        let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
+        let _ = prometheus_client::encoding::text::encode(&mut open, &self.told().registry);
+        let mut text = classic::classic(&open);
+        // Without our lock, since a source may take its time.
+        for source in sources {
+            let mut page = Page::default();
+            source(&mut page);
+            page.write_to(&mut text);
+        }
         text
     }
 
     pub(crate) fn requests(&self, host: &str) -> RequestMetrics {
         self.0.requests.to(host)
     }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// Adds a metric under its whole name, of which the writer of the text makes the end of counters itself.
-fn add<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
-    let help = help.strip_suffix('.').unwrap_or(help);
-    registry.register(name.strip_suffix("_total").unwrap_or(name), help, metric.clone());
-    metric
+impl Told {
+    fn register<M: Registered + Clone>(&mut self, what: &Metric, metric: M) -> M {
+        self.add(what.name, what.help, Some(what.labels), metric)
+    }
+
+    /// The writer of the text makes the end of counters itself.
+    fn add<M: Registered + Clone>(
+        &mut self,
+        name: &str,
+        help: &str,
+        labels: Option<&'static [&'static str]>,
+        metric: M,
+    ) -> M {
+        let help = help.strip_suffix('.').unwrap_or(help);
+        let kind = Kind::of(metric.metric_type());
+        self.descriptions.push(Description { name: name.to_owned(), help: help.to_owned(), kind, labels });
+        self.registry.register(name.strip_suffix("_total").unwrap_or(name), help, metric.clone());
+        metric
+    }
 }
 
 #[cfg(test)]
@@ -86,13 +161,30 @@ mod tests {
         let ready: Gauge = metrics.add("kubevirt_virt_api_ready_status", "Ready", Gauge::default());
         made.inc();
         ready.set(1);
+        const LATE: Metric = Metric::counter("kubevirt_late_timestamp_seconds", "When");
+        metrics.ask(&[LATE], |page| page.add(&LATE, &[], 5.0));
         let text = metrics.text();
         for line in [
             "kubevirt_vm_created_total 1",
             "kubevirt_virt_api_ready_status 1",
-            "# HELP kubevirt_vm_created Machines made.",
+            "# HELP kubevirt_vm_created_total Machines made.",
+            "# TYPE kubevirt_late_timestamp_seconds counter",
+            "kubevirt_late_timestamp_seconds 5",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in {text}");
         }
+    }
+
+    #[test]
+    fn every_metric_is_described() {
+        let metrics = Metrics::new();
+        metrics.syncs();
+        metrics.add("kubevirt_x_total", "X", Counter::<u64>::default());
+        let all = metrics.descriptions();
+        let of = |name: &str| all.iter().find(|one| one.name == name).unwrap();
+        assert_eq!(of("kubevirt_workqueue_depth").labels, Some(&["name"][..]));
+        assert_eq!(of("kubevirt_rest_client_request_latency_seconds").kind, Kind::Histogram);
+        assert_eq!((of("kubevirt_x_total").kind, of("kubevirt_x_total").labels), (Kind::Counter, None));
+        assert_eq!(of("kubevirt_vmi_sync_total").labels, Some(&["namespace", "name"][..]));
     }
 }

@@ -3,16 +3,37 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
 
-use super::{Metrics, add};
+use super::{Description, Metric, Metrics, Page, Told};
+
+const BY_QUEUE: &[&str] = &["name"];
+const DEPTH: Metric = Metric::gauge("kubevirt_workqueue_depth", "Items that wait").by(BY_QUEUE);
+const ADDS: Metric = Metric::counter("kubevirt_workqueue_adds_total", "Items that were added").by(BY_QUEUE);
+const WAITS: Metric = Metric::histogram(
+    "kubevirt_workqueue_queue_duration_seconds",
+    "How long items waited before a worker took them",
+)
+.by(BY_QUEUE);
+const WORKS: Metric =
+    Metric::histogram("kubevirt_workqueue_work_duration_seconds", "How long the work on an item took")
+        .by(BY_QUEUE);
+const RETRIES: Metric =
+    Metric::counter("kubevirt_workqueue_retries_total", "Items that failed and were added again")
+        .by(BY_QUEUE);
+const LONGEST: Metric = Metric::gauge(
+    "kubevirt_workqueue_longest_running_processor_seconds",
+    "How long the longest work that goes on takes already",
+)
+.by(BY_QUEUE);
+const UNFINISHED: Metric = Metric::gauge(
+    "kubevirt_workqueue_unfinished_work_seconds",
+    "How long all work that goes on takes already",
+)
+.by(BY_QUEUE);
 
 type Name = [(&'static str, String); 1];
 type Histograms = Family<Name, Histogram, fn() -> Histogram>;
@@ -28,24 +49,19 @@ pub(super) struct Families {
 }
 
 impl Families {
-    pub(super) fn register(registry: &mut Registry) -> Self {
+    pub(super) fn register(told: &mut Told) -> Self {
         let histograms = || Family::new_with_constructor(histogram as fn() -> Histogram);
-        let waits = "How long items waited before a worker took them";
-        let works = "How long the work on an item took";
         let families = Self {
-            depth: add(registry, "kubevirt_workqueue_depth", "Items that wait", Family::default()),
-            adds: add(registry, "kubevirt_workqueue_adds_total", "Items that were added", Family::default()),
-            waits: add(registry, "kubevirt_workqueue_queue_duration_seconds", waits, histograms()),
-            works: add(registry, "kubevirt_workqueue_work_duration_seconds", works, histograms()),
-            retries: add(
-                registry,
-                "kubevirt_workqueue_retries_total",
-                "Items that failed and were added again",
-                Family::default(),
-            ),
+            depth: told.register(&DEPTH, Family::default()),
+            adds: told.register(&ADDS, Family::default()),
+            waits: told.register(&WAITS, histograms()),
+            works: told.register(&WORKS, histograms()),
+            retries: told.register(&RETRIES, Family::default()),
             running: Running::default(),
         };
-        registry.register_collector(Box::new(families.running.clone()));
+        told.descriptions.extend([&LONGEST, &UNFINISHED].map(Description::from));
+        let running = families.running.clone();
+        told.sources.push(Arc::new(move |page| running.tell(page)));
         families
     }
 }
@@ -137,34 +153,22 @@ impl Running {
     }
 
     /// For each queue, how long the work that goes on takes already: the longest, and all of it.
-    fn times(&self) -> Vec<(Name, f64, f64)> {
+    fn times(&self) -> Vec<(String, f64, f64)> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_queue = |(name, queue): &Queue| {
             let queue = queue.upgrade()?;
             let started = queue.lock().unwrap_or_else(PoisonError::into_inner);
             let times: Vec<f64> = started.iter().map(|start| start.elapsed().as_secs_f64()).collect();
-            Some(([("name", name.clone())], times.iter().copied().fold(0.0, f64::max), times.iter().sum()))
+            Some((name.clone(), times.iter().copied().fold(0.0, f64::max), times.iter().sum()))
         };
         all.iter().filter_map(of_queue).collect()
     }
-}
 
-impl Collector for Running {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let times = self.times();
-        let help = "How long the longest work that goes on takes already";
-        let name = "kubevirt_workqueue_longest_running_processor_seconds";
-        let mut longest = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for (label, time, _) in &times {
-            ConstGauge::new(*time).encode(longest.encode_family(label)?)?;
+    fn tell(&self, page: &mut Page) {
+        for (queue, longest, all) in self.times() {
+            page.add(&LONGEST, &[&queue], longest);
+            page.add(&UNFINISHED, &[&queue], all);
         }
-        let help = "How long all work that goes on takes already";
-        let name = "kubevirt_workqueue_unfinished_work_seconds";
-        let mut unfinished = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for (label, _, sum) in &times {
-            ConstGauge::new(*sum).encode(unfinished.encode_family(label)?)?;
-        }
-        Ok(())
     }
 }
 

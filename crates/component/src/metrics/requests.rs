@@ -7,9 +7,22 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
 
-use super::add;
+use super::{Metric, Told};
+
+const LATENCY: Metric = Metric::histogram(
+    "kubevirt_rest_client_request_latency_seconds",
+    "Time from a request to the head of its answer",
+)
+.by(&["verb", "url"]);
+const WAITS: Metric = Metric::histogram(
+    "kubevirt_rest_client_rate_limiter_duration_seconds",
+    "How long requests were held back by our own limit",
+)
+.by(&["verb", "url"]);
+const ANSWERS: Metric =
+    Metric::counter("kubevirt_rest_client_requests_total", "Requests that were sent, by answer")
+        .by(&["code", "method", "host", "resource", "verb"]);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Url {
@@ -37,28 +50,11 @@ pub(super) struct Families {
 }
 
 impl Families {
-    pub(super) fn register(registry: &mut Registry) -> Self {
-        let latency = Family::new_with_constructor(latencies as fn() -> Histogram);
-        let waits = Family::new_with_constructor(waits as fn() -> Histogram);
+    pub(super) fn register(told: &mut Told) -> Self {
         Self {
-            latency: add(
-                registry,
-                "kubevirt_rest_client_request_latency_seconds",
-                "Time from a request to the head of its answer",
-                latency,
-            ),
-            waits: add(
-                registry,
-                "kubevirt_rest_client_rate_limiter_duration_seconds",
-                "How long requests were held back by our own limit",
-                waits,
-            ),
-            answers: add(
-                registry,
-                "kubevirt_rest_client_requests_total",
-                "Requests that were sent, by answer",
-                Family::default(),
-            ),
+            latency: told.register(&LATENCY, Family::new_with_constructor(latencies as fn() -> Histogram)),
+            waits: told.register(&WAITS, Family::new_with_constructor(waits as fn() -> Histogram)),
+            answers: told.register(&ANSWERS, Family::default()),
         }
     }
 

@@ -52,9 +52,9 @@ pub struct Arguments {
     /// For how many days new certificates are good; their authority is for ten times as long.
     #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(u16).range(1..))]
     certificate_days: u16,
-    /// Also tell the cluster's API server of the subresources that virt-api serves.
+    /// Do not tell the cluster's API server of the subresources that virt-api serves: no `virtctl start` and the like.
     #[arg(long)]
-    api_services: bool,
+    no_api_services: bool,
     /// Print the definitions of the kinds, and nothing else.
     #[arg(long, conflicts_with = "no_definitions")]
     definitions: bool,
@@ -101,7 +101,7 @@ fn configuration(arguments: &Arguments, now: Timestamp) -> Result<InstallConfig>
         config.replicas = replicas;
     }
     config.verbosity = arguments.verbosity;
-    config.api_services = arguments.api_services;
+    config.api_services = !arguments.no_api_services;
     if arguments.use_emulation || !arguments.feature_gates.is_empty() {
         let developer = config.configuration.developer_configuration.get_or_insert_default();
         if arguments.use_emulation {

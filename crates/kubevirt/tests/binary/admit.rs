@@ -183,7 +183,7 @@ fn what_cannot_be_read_is_said_and_exits_with_2() {
         (&["admit", "-f", "-"], b"just: text", "no apiVersion or no kind"),
         (&["admit"], b"{", "not an AdmissionReview"),
         (&["admit", "--config", "/no/such/file"], b"{}", "cannot read /no/such/file"),
-        (&["virtctl"], b"", "not part of this version yet"),
+        (&["virt-operator"], b"", "not part of this version yet"),
     ];
     for (arguments, input, expected) in cases {
         let output = kubevirt(arguments, input);

@@ -41,6 +41,7 @@ fn arguments_reach_the_objects() {
         "--feature-gate=B",
         "--feature-gate=C",
         "--no-definitions",
+        "--no-api-services",
         "--config",
         config.to_str().unwrap(),
     ]);

@@ -5,6 +5,7 @@
 mod admit;
 mod install_manifests;
 mod launcher;
+mod metrics;
 mod programs;
 mod render;
 

@@ -17,6 +17,7 @@ use kubevirt_component::{Store, Watch};
 use tokio_util::sync::CancellationToken;
 
 use asking::{Asking, Found};
+pub(crate) use question::is_name;
 
 /// How often rules may ask for more: the longest way is from a VM's volume over a DataVolume and a DataSource to a
 /// claim, and from its labels to a preference.

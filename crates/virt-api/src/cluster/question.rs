@@ -118,7 +118,7 @@ impl fmt::Display for Question {
 }
 
 /// Whether an object can have this name. It comes from users and becomes a part of a path.
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
     name.bytes().all(fits) && name.bytes().any(|byte| byte != b'.')
 }

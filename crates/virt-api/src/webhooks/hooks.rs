@@ -10,9 +10,9 @@ pub(super) struct Hook {
     /// Whether defaults are filled in or a verdict is given.
     pub(super) steps: Steps,
     /// The kinds that it is for.
-    kinds: &'static [&'static str],
+    pub(super) kinds: &'static [&'static str],
     /// The subresource that it is for.
-    subresource: &'static str,
+    pub(super) subresource: &'static str,
 }
 
 const fn mutate(path: &'static str, kinds: &'static [&'static str]) -> Hook {

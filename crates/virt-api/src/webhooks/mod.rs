@@ -2,6 +2,8 @@
 
 mod eviction;
 mod hooks;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(9);
 /// What answers reviews.
 pub struct Webhooks {
     /// The other objects.
-    pub cluster: Cluster,
+    pub cluster: Arc<Cluster>,
     /// What the installation is set to.
     pub configuration: Configuration,
     /// The service accounts of our own components.

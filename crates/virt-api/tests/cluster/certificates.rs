@@ -4,7 +4,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair,
+};
+
+/// The host name of the Service that the aggregator is told of.
+pub const SERVICE: &str = "virt-api.virt-api-aggregated.svc";
 
 /// An authority.
 pub struct Authority {
@@ -21,6 +27,18 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let own = params.self_signed(&key).unwrap();
         Self { pem: own.pem(), der: own.der().to_vec(), issuer: Issuer::new(params, key) }
+    }
+}
+
+impl Authority {
+    /// A certificate of this name and its key, both as PEM.
+    pub fn issue(&self, name: &str, usage: ExtendedKeyUsagePurpose) -> (String, String) {
+        let mut params = CertificateParams::new(vec!["virt-handler".to_owned()]).unwrap();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.extended_key_usages = vec![usage];
+        let key = KeyPair::generate().unwrap();
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
 }
 
@@ -49,7 +67,9 @@ impl Mount {
     /// Puts a new certificate of the authority in place of the old one.
     pub fn renew(&self, authority: &Authority) {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        // The aggregator asks for the name of the Service, of whatever namespace.
+        let names = ["127.0.0.1".to_owned(), SERVICE.to_owned()];
+        let params = CertificateParams::new(names).unwrap();
         let own = params.signed_by(&key, &authority.issuer).unwrap();
         let folder =
             (0..).map(|number| self.0.join(format!("..{number}"))).find(|path| !path.exists()).unwrap();

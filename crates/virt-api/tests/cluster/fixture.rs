@@ -35,6 +35,8 @@ pub const PATIENCE: Duration = Duration::from_secs(90);
 pub struct Server<'a> {
     pub test: &'a Test,
     pub address: SocketAddr,
+    /// Where it expects handlers.
+    pub handler_port: u16,
     pub mount: Mount,
     /// The authority of its first certificate, and another one that the API server believes, too.
     pub authorities: [Authority; 2],
@@ -71,6 +73,7 @@ impl<'a> Server<'a> {
         let mount = Mount::new(test.namespace());
         mount.renew(&authorities[0]);
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let handler_port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let flags = [
             "virt-api".into(),
             "--listen=127.0.0.1".into(),
@@ -79,6 +82,9 @@ impl<'a> Server<'a> {
             format!("--install-namespace={}", test.namespace()),
             format!("--tls-cert-file={}", mount.certificate().display()),
             format!("--tls-key-file={}", mount.key().display()),
+            format!("--console-server-port={handler_port}"),
+            format!("--handler-cert-file={}", mount.folder().join("handler.crt").display()),
+            format!("--handler-key-file={}", mount.folder().join("handler.key").display()),
         ];
         let plain = client(test.cluster().kubeconfig()).await?;
         let controller = client(kubeconfig(test, accounts::CONTROLLER, &mount)?).await?;
@@ -87,7 +93,7 @@ impl<'a> Server<'a> {
             let stop = stop.clone();
             async move { kubevirt_virt_api::serve(&arguments, &stop).await }
         });
-        let server = Self { test, address, mount, authorities, plain, controller, stop, task };
+        let server = Self { test, address, handler_port, mount, authorities, plain, controller, stop, task };
         server.until("it is ready", async || Ok(server.get("/readyz").await?.0 == 200)).await?;
         Ok(server)
     }

@@ -60,7 +60,8 @@ async fn what_is_not_a_review_gets_an_answer_that_helps() -> Result<()> {
         }
         assert_eq!(server.get("/healthz").await?, (200, "ok".to_owned()));
         let metrics = server.get("/metrics").await?.1;
-        for line in ["kubevirt_virt_api_ready_status 1", "# TYPE kubevirt_rest_client_requests counter"] {
+        for line in ["kubevirt_virt_api_ready_status 1", "# TYPE kubevirt_rest_client_requests_total counter"]
+        {
             assert!(metrics.lines().any(|found| found == line), "{line} in {metrics}");
         }
         Ok(())

@@ -3,6 +3,7 @@
 mod queues;
 mod stores;
 pub(crate) mod trim;
+mod types;
 mod wakes;
 
 use std::fmt::Display;
@@ -16,7 +17,10 @@ use tokio_util::sync::CancellationToken;
 
 pub use queues::Queues;
 pub use stores::{Stores, index};
+pub use types::Types;
 pub use wakes::{claim_name, controller, is_active};
+
+use crate::metrics::Counts;
 
 /// Who reports the events of most controllers.
 pub const REPORTER: &str = "virtualmachine-controller";
@@ -65,6 +69,8 @@ pub struct Context {
     pub stores: Stores,
     /// The work of each controller.
     pub queues: Queues,
+    /// What is counted as it happens.
+    pub counts: Counts,
     /// Ends all work.
     pub stop: CancellationToken,
 }
@@ -75,16 +81,18 @@ impl Context {
         client: Client,
         configuration: Configuration,
         settings: Settings,
+        counts: Counts,
         stop: CancellationToken,
     ) -> Self {
         let queues = Queues::new();
         Self {
-            stores: Stores::start(&client, &queues, &stop),
+            stores: Stores::start(&client, &queues, &counts, &settings.namespace, &stop),
             recorder: Recorder::new(client.clone(), REPORTER),
             settings: Arc::new(settings),
             client,
             configuration,
             queues,
+            counts,
             stop,
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolumeClaim, Pod, ResourceQuota};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, PersistentVolumeClaim, Pod, ResourceQuota};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::Client;
 use kubevirt_api::data_volume::{CDIConfig, DataVolume, StorageProfile};
@@ -12,12 +12,14 @@ use kubevirt_api::names::labels;
 use kubevirt_api::names::values::app;
 use kubevirt_api::pool::VirtualMachinePool;
 use kubevirt_api::replica_set::VirtualMachineInstanceReplicaSet;
+use kubevirt_api::snapshot::VirtualMachineSnapshot;
 use kubevirt_api::vm::VirtualMachine;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_component::{Store, Watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{Queues, trim, wakes};
+use super::{Queues, Types, trim, wakes};
+use crate::metrics::{Counts, LABELS_CONFIG_MAP};
 
 /// Names of indexes, and what their values are.
 pub mod index {
@@ -72,11 +74,24 @@ pub struct Stores {
     pub quotas: Store<ResourceQuota>,
     /// Revisions, by owner.
     pub revisions: Store<ControllerRevision>,
+    /// Instance types and preferences.
+    pub types: Types,
+    /// Snapshots of machines; without what nobody here reads.
+    pub snapshots: Store<VirtualMachineSnapshot>,
+    /// Which labels of machines Prometheus is told.
+    pub label_settings: Store<ConfigMap>,
 }
 
 impl Stores {
     /// Starts a watch for each kind, and has changes fill the queues.
-    pub fn start(client: &Client, queues: &Queues, stop: &CancellationToken) -> Self {
+    pub fn start(
+        client: &Client,
+        queues: &Queues,
+        counts: &Counts,
+        namespace: &str,
+        stop: &CancellationToken,
+    ) -> Self {
+        let (of_instances, of_migrations) = (counts.transitions.clone(), counts.transitions.clone());
         let vms = Watch::<VirtualMachine>::all(client.clone())
             .trim(trim::applied)
             .index(index::OWNER, wakes::owner_uid)
@@ -100,6 +115,7 @@ impl Stores {
             .feeds(&queues.vms, wakes::vm_of_vmi)
             .feeds(&queues.replica_sets, move |change| wakes::replica_sets(change, &sets))
             .feeds(&queues.nodes, wakes::nodes_of_vmi)
+            .tells(move |change| of_instances.instance(change))
             .start(stop);
         Self {
             pods: pods(client, queues, stop),
@@ -108,6 +124,7 @@ impl Stores {
             migrations: Watch::all(client.clone())
                 .index(index::INSTANCE, wakes::vmi_of_migration)
                 .feeds(&queues.vmis, wakes::vmi_of_ended_migration)
+                .tells(move |change| of_migrations.migration(change))
                 .start(stop),
             replica_sets,
             pools: Watch::all(client.clone()).feeds(&queues.pools, wakes::itself).start(stop),
@@ -123,6 +140,11 @@ impl Stores {
             revisions: Watch::all(client.clone())
                 .index(index::OWNER, wakes::owner_uid)
                 .feeds(&queues.pools, wakes::pool)
+                .start(stop),
+            types: Types::start(client, stop),
+            snapshots: Watch::all(client.clone()).optional().trim(trim::snapshot).start(stop),
+            label_settings: Watch::within(client.clone(), namespace)
+                .fields(&format!("metadata.name={LABELS_CONFIG_MAP}"))
                 .start(stop),
             vms,
             vmis,
@@ -146,6 +168,7 @@ impl Stores {
         self.namespaces.ready().await;
         self.quotas.ready().await;
         self.revisions.ready().await;
+        self.types.ready().await;
     }
 }
 

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{Container, Node, Pod, Volume};
 use kube::Resource;
 use kubevirt_api::names::external::kubernetes;
+use kubevirt_api::snapshot::{VirtualMachineSnapshot, VirtualMachineSnapshotStatus};
 
 /// Leaves out what `kubectl apply` was given, which is the whole object once more. The annotations stay a map, even an
 /// empty one, so that a difference adds to those that there are.
@@ -52,4 +53,14 @@ pub fn node(node: &mut Node) {
         status.volumes_attached = None;
         status.conditions = None;
     }
+}
+
+/// Leaves of a snapshot what it is of, and whether and when it was taken.
+pub fn snapshot(snapshot: &mut VirtualMachineSnapshot) {
+    snapshot.metadata.annotations = None;
+    snapshot.status = snapshot.status.take().map(|status| VirtualMachineSnapshotStatus {
+        phase: status.phase,
+        creation_time: status.creation_time,
+        ..Default::default()
+    });
 }

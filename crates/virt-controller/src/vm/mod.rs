@@ -13,31 +13,21 @@ pub mod status;
 mod testing;
 pub mod view;
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use kubevirt_component::{NamespacedName, Next};
 use tokio::task::JoinHandle;
 
 use crate::context::Context;
 use apply::Error;
-use observe::Types;
 
 /// Looks after all machines until told to stop.
 pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
-    let types = Arc::new(Types::start(&context.client, &context.stop));
-    let work = move |context: Context, key: NamespacedName| {
-        let types = types.clone();
-        async move {
-            types.ready().await;
-            reconcile(&context, &types, &key).await
-        }
-    };
+    let work = |context: Context, key: NamespacedName| async move { reconcile(&context, &key).await };
     context.work_on(&context.queues.vms, workers, work)
 }
 
-async fn reconcile(cx: &Context, types: &Types, key: &NamespacedName) -> Result<Next, Error> {
-    let Some(seen) = observe::observe(cx, types, key) else { return Ok(Next::Wait) };
+async fn reconcile(cx: &Context, key: &NamespacedName) -> Result<Next, Error> {
+    let Some(seen) = observe::observe(cx, key) else { return Ok(Next::Wait) };
     let now = Timestamp::now();
     let plan = decide::decide(&seen, now);
     apply::apply(cx, &seen, plan, now).await

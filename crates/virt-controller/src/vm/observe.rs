@@ -5,20 +5,16 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use kube::Client;
 use kubevirt_admission::instancetype::{Role, revision};
 use kubevirt_admission::{ClusterConfig, KnownObjects};
 use kubevirt_api::data_volume::DataVolume;
-use kubevirt_api::instancetype::{VirtualMachineClusterInstancetype, VirtualMachineInstancetype};
-use kubevirt_api::preference::{VirtualMachineClusterPreference, VirtualMachinePreference};
 use kubevirt_api::vm::VirtualMachine;
 use kubevirt_api::vmi::VirtualMachineInstance;
-use kubevirt_component::{NamespacedName, Store, Watch};
-use tokio_util::sync::CancellationToken;
+use kubevirt_component::NamespacedName;
 
 use super::decide::data_volumes;
 use super::view;
-use crate::context::{Context, index};
+use crate::context::{Context, Stores, index};
 
 /// What is known.
 #[derive(Clone, Debug)]
@@ -54,37 +50,8 @@ pub struct Mirrored {
     pub annotations: Vec<String>,
 }
 
-/// Stores of what machines take their size and settings from.
-#[derive(Clone)]
-pub struct Types {
-    instancetypes: Store<VirtualMachineInstancetype>,
-    cluster_instancetypes: Store<VirtualMachineClusterInstancetype>,
-    preferences: Store<VirtualMachinePreference>,
-    cluster_preferences: Store<VirtualMachineClusterPreference>,
-}
-
-impl Types {
-    /// Begins to watch them.
-    pub fn start(client: &Client, stop: &CancellationToken) -> Self {
-        Self {
-            instancetypes: Watch::all(client.clone()).optional().start(stop),
-            cluster_instancetypes: Watch::all(client.clone()).optional().start(stop),
-            preferences: Watch::all(client.clone()).optional().start(stop),
-            cluster_preferences: Watch::all(client.clone()).optional().start(stop),
-        }
-    }
-
-    /// Comes back when all have been listed once.
-    pub async fn ready(&self) {
-        self.instancetypes.ready().await;
-        self.cluster_instancetypes.ready().await;
-        self.preferences.ready().await;
-        self.cluster_preferences.ready().await;
-    }
-}
-
 /// Gathers what is known of a machine; nothing if there is no such machine.
-pub fn observe(cx: &Context, types: &Types, key: &NamespacedName) -> Option<Observed> {
+pub fn observe(cx: &Context, key: &NamespacedName) -> Option<Observed> {
     let stores = &cx.stores;
     let vm = stores.vms.get(key)?;
     let uid = vm.metadata.uid.as_deref().unwrap_or_default();
@@ -101,7 +68,7 @@ pub fn observe(cx: &Context, types: &Types, key: &NamespacedName) -> Option<Obse
         data_volumes: data_volumes.collect(),
         data_volumes_served: stores.data_volumes.served(),
         claims: claims.collect(),
-        objects: objects(cx, types, &vm, &revisions),
+        objects: objects(stores, &vm, &revisions),
         revisions,
         config: cx.config(),
         namespace_labels: namespace.and_then(|found| found.metadata.labels.clone()).unwrap_or_default(),
@@ -122,30 +89,18 @@ fn volume_names(vm: &VirtualMachine) -> BTreeSet<String> {
     volumes.chain(templates).chain(dump.map(|dump| dump.claim_name.clone())).collect()
 }
 
-fn objects(
-    cx: &Context,
-    types: &Types,
+/// What a machine refers to. Copies that were made for it are to be given, as far as they are not noted in it.
+pub(crate) fn objects(
+    stores: &Stores,
     vm: &VirtualMachine,
     owned: &[Arc<ControllerRevision>],
 ) -> KnownObjects {
-    let namespace = vm.metadata.namespace.as_deref().unwrap_or_default();
-    let name = |role: Role| role.matcher(vm).map(|matcher| matcher.name.to_owned()).unwrap_or_default();
-    let (instancetype, preference) = (name(Role::Instancetype), name(Role::Preference));
-    let own = |name: &str| NamespacedName::new(namespace, name);
-    let shared = |name: &str| NamespacedName::new("", name);
-    KnownObjects {
-        instancetypes: types.instancetypes.get(&own(&instancetype)).into_iter().collect(),
-        cluster_instancetypes: types.cluster_instancetypes.get(&shared(&instancetype)).into_iter().collect(),
-        preferences: types.preferences.get(&own(&preference)).into_iter().collect(),
-        cluster_preferences: types.cluster_preferences.get(&shared(&preference)).into_iter().collect(),
-        controller_revisions: kept(cx, vm, owned),
-        ..KnownObjects::default()
-    }
+    KnownObjects { controller_revisions: kept(stores, vm, owned), ..stores.types.named_by(vm) }
 }
 
 /// Copies of instance types and preferences: those made for the machine, and those that it names itself.
 fn kept(
-    cx: &Context,
+    stores: &Stores,
     vm: &VirtualMachine,
     owned: &[Arc<ControllerRevision>],
 ) -> Vec<Arc<ControllerRevision>> {
@@ -161,6 +116,6 @@ fn kept(
     }
     let is_owned = |name: &String| owned.iter().any(|owned| owned.metadata.name.as_ref() == Some(name));
     let foreign = names.iter().filter(|name| !name.is_empty() && !is_owned(name));
-    let foreign = foreign.filter_map(|name| cx.stores.revisions.get(&NamespacedName::new(namespace, name)));
+    let foreign = foreign.filter_map(|name| stores.revisions.get(&NamespacedName::new(namespace, name)));
     owned.iter().cloned().chain(foreign).collect()
 }

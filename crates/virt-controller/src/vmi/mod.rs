@@ -62,7 +62,10 @@ enum Retry {
 }
 
 async fn reconcile(context: &Context, key: &NamespacedName) -> Result<Next, Retry> {
-    let Some(mut observed) = Observed::look_up(context, key) else { return Ok(Next::Wait) };
+    let Some(mut observed) = Observed::look_up(context, key) else {
+        context.counts.syncs.forget(key);
+        return Ok(Next::Wait);
+    };
     let mut plan = decide(&observed, Timestamp::now());
     for _ in 0..ROUNDS {
         let mut failed = false;
@@ -86,7 +89,8 @@ async fn finish(context: &Context, observed: &mut Observed, plan: Plan) -> Resul
     let Some(wanted) = &plan.vmi else { return Err(Retry::Restless) };
     let api = context.api::<VirtualMachineInstance>(&observed.vmi.namespace().unwrap_or_default());
     match patch::write(&api, &observed.vmi, wanted).await {
-        Ok(_) => {}
+        Ok(None) => {}
+        Ok(Some(_)) => context.counts.syncs.written(&NamespacedName::of(observed.vmi.as_ref())),
         Err(error) if patch::is_conflict(&error) => return Ok(Next::After(AFTER_CONFLICT)),
         Err(error) if patch::is_gone(&error) => return Ok(Next::Wait),
         Err(error) => return Err(Retry::Write(error)),

@@ -8,6 +8,7 @@ use kube::api::PostParams;
 use kube::{Client, Config};
 use kubevirt_component::configuration::Configuration;
 use kubevirt_virt_controller::context::{Context, Settings};
+use kubevirt_virt_controller::metrics::Counts;
 use kubevirt_virt_controller::{node, vm, vmi};
 use test_kit::{API_SERVER, Test};
 use tokio::sync::Mutex;
@@ -43,9 +44,11 @@ async fn start(test: &Test) -> Result<()> {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async move {
             let client = connect(&path).await.unwrap();
-            let settings = Settings { launcher_image: IMAGE.into(), ..Settings::default() };
+            let namespace = "default".into();
+            let settings = Settings { launcher_image: IMAGE.into(), namespace, ..Settings::default() };
             let configuration = Configuration::fixed(Default::default());
-            let context = Context::start(client, configuration, settings, CancellationToken::new());
+            let context =
+                Context::start(client, configuration, settings, Counts::default(), CancellationToken::new());
             let (vms, vmis, nodes) =
                 tokio::join!(vm::start(&context, 4), vmi::start(&context, 4), node::start(&context, 2));
             vms.unwrap();

@@ -11,7 +11,7 @@ use kubevirt_launcher_rpc::connect::listen;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Request, Response, Status};
 use tracing::{info, warn};
 
@@ -22,6 +22,8 @@ use crate::devices::hand_over;
 
 /// How long to wait between attempts to register.
 const BACK_OFF: [u64; 4] = [1, 2, 5, 10];
+/// How often to look whether the kubelet is still the same, in case nobody tells.
+const CHECK: Duration = Duration::from_secs(10);
 /// How long the kubelet may take to hear that nothing is left.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -143,14 +145,9 @@ async fn until_needed(
     wait: Option<Duration>,
     stop: &CancellationToken,
 ) {
-    let mut time = pin!(async {
-        match wait {
-            Some(wait) => tokio::time::sleep(wait).await,
-            None => std::future::pending().await,
-        }
-    });
+    let registered = wait.is_none();
+    let mut time = pin!(tokio::time::sleep(wait.unwrap_or_default()));
     loop {
-        let registered = wait.is_none();
         let now = identity(&place.folder.join(kubelet::SOCKET));
         let gone = registered && identity(&place.folder.join(socket)).is_none();
         if gone || (now.is_some() && now != kubelet) {
@@ -158,7 +155,8 @@ async fn until_needed(
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = &mut time => return,
+            () = &mut time, if !registered => return,
+            () = tokio::time::sleep(CHECK), if registered => {}
             // Without its sender nothing is told anymore, but the offer stands.
             told = place.changes.changed() => if told.is_err() { stop.cancelled().await },
         }
@@ -175,7 +173,8 @@ pub(super) fn identity(path: &Path) -> Option<Identity> {
 
 /// A server that listens.
 struct Serving {
-    stop: CancellationToken,
+    /// Ends the server, also when nobody waits for it.
+    stop: DropGuard,
     task: JoinHandle<()>,
 }
 
@@ -191,11 +190,11 @@ impl Serving {
                 warn!("a device plugin ended: {error}");
             }
         });
-        Ok(Self { stop, task })
+        Ok(Self { stop: stop.drop_guard(), task })
     }
 
     async fn end(mut self) {
-        self.stop.cancel();
+        drop(self.stop);
         if tokio::time::timeout(FAREWELL, &mut self.task).await.is_err() {
             self.task.abort();
         }

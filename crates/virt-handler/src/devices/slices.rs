@@ -131,7 +131,7 @@ pub fn arrange(sysfs: &Path, wish: &Wish) {
         match std::fs::write(file, "1") {
             Ok(()) => info!(device = slice.uuid, card = slice.card, "removed a mediated device"),
             Err(error) => {
-                warn!(device = slice.uuid, card = slice.card, "cannot remove a mediated device: {error}")
+                warn!(device = slice.uuid, card = slice.card, "cannot remove a mediated device: {error}");
             }
         }
     }

@@ -8,7 +8,9 @@ use kubevirt_launcher_rpc::stats::{
     DiskStats, DomainStats, InterfaceStats, MemoryStats, MigrationStats, VcpuStats,
 };
 
-use super::family::{Families, Labels, Metric};
+use kubevirt_component::metrics::Metric;
+
+use super::family::{Families, Labels};
 use super::list;
 use crate::labels::facts::Facts;
 

@@ -1,33 +1,6 @@
 //! Measurements with a name each, as prometheus is told them.
 
-use std::fmt;
-
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
-
-/// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Metric {
-    /// Its name.
-    pub name: &'static str,
-    /// What it tells.
-    pub help: &'static str,
-    /// Whether it only grows.
-    pub counts: bool,
-}
-
-impl Metric {
-    /// Something that only grows; its name ends in `_total`.
-    pub const fn counter(name: &'static str, help: &'static str) -> Self {
-        Self { name, help, counts: true }
-    }
-
-    /// Something that goes up and down.
-    pub const fn gauge(name: &'static str, help: &'static str) -> Self {
-        Self { name, help, counts: false }
-    }
-}
+use kubevirt_component::metrics::{Metric, Page};
 
 /// Names and values that tell measurements of one metric apart.
 pub type Labels = Vec<(String, String)>;
@@ -60,34 +33,20 @@ impl Families {
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|family| family.metric.name)
     }
-}
 
-impl Collector for Families {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+    /// Writes all of it down.
+    pub fn tell(&self, page: &mut Page) {
         for Family { metric, samples } in &self.0 {
-            let (name, kind) = match metric.counts {
-                // The encoder adds the end by itself.
-                true => (metric.name.trim_end_matches("_total"), MetricType::Counter),
-                false => (metric.name, MetricType::Gauge),
-            };
-            let mut family = encoder.encode_descriptor(name, metric.help, None, kind)?;
             for (labels, value) in samples {
-                let mut sample = family.encode_family(labels)?;
-                match metric.counts {
-                    true => sample.encode_counter::<NoLabelSet, f64, f64>(value, None)?,
-                    false => sample.encode_gauge(value)?,
-                }
+                let labels = labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+                page.add_with(metric, &[], labels, *value);
             }
         }
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use prometheus_client::encoding::text;
-    use prometheus_client::registry::Registry;
-
     use super::*;
 
     #[test]
@@ -96,18 +55,17 @@ mod tests {
         let labels = |value: &str| vec![("name".to_owned(), value.to_owned())];
         let bytes = Metric::counter("kubevirt_vmi_x_bytes_total", "Bytes");
         families.add(bytes, labels("a"), 1.0);
-        families.add(Metric::gauge("kubevirt_vmi_y", "Why"), labels("a \"b\"\n"), 0.5);
+        families.add(Metric::gauge("kubevirt_vmi_y", "Why"), labels("b"), 0.5);
         families.add(bytes, labels("b"), 2.0);
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(families));
+        let mut page = Page::default();
+        families.tell(&mut page);
         let mut told = String::new();
-        text::encode(&mut told, &registry).unwrap();
+        page.write_to(&mut told);
         assert_eq!(
             told,
-            "# HELP kubevirt_vmi_x_bytes Bytes\n# TYPE kubevirt_vmi_x_bytes counter\n\
-             kubevirt_vmi_x_bytes_total{name=\"a\"} 1.0\nkubevirt_vmi_x_bytes_total{name=\"b\"} 2.0\n\
-             # HELP kubevirt_vmi_y Why\n# TYPE kubevirt_vmi_y gauge\n\
-             kubevirt_vmi_y{name=\"a \\\"b\\\"\\n\"} 0.5\n# EOF\n"
+            "# HELP kubevirt_vmi_x_bytes_total Bytes\n# TYPE kubevirt_vmi_x_bytes_total counter\n\
+             kubevirt_vmi_x_bytes_total{name=\"a\"} 1\nkubevirt_vmi_x_bytes_total{name=\"b\"} 2\n\
+             # HELP kubevirt_vmi_y Why\n# TYPE kubevirt_vmi_y gauge\nkubevirt_vmi_y{name=\"b\"} 0.5\n"
         );
     }
 }

@@ -12,24 +12,29 @@ mod scrape;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 pub use collect::{Measured, collect, of_node};
-pub use family::{Families, Labels, Metric};
+pub use family::{Families, Labels};
 pub use gpus::Gpus;
+use kubevirt_component::Metrics;
+use kubevirt_component::metrics::Page;
 pub use list::ALL;
 pub use own::Own;
-use prometheus_client::registry::Registry;
 pub use route::{Launchers, route};
 pub use scrape::{Scraper, Turn};
 
-/// Writes metrics as text, without the mark at the end: more may follow.
-pub fn text(families: impl IntoIterator<Item = Families>) -> Result<String, fmt::Error> {
-    let mut registry = Registry::default();
+/// Has these counts told with the rest, and says what else the handler tells.
+pub fn register(metrics: &Metrics) -> Own {
+    metrics.describe(ALL);
+    Own::new(metrics)
+}
+
+/// Writes metrics as text.
+pub fn text(families: impl IntoIterator<Item = Families>) -> String {
+    let mut page = Page::default();
     for family in families {
-        registry.register_collector(Box::new(family));
+        family.tell(&mut page);
     }
     let mut told = String::new();
-    prometheus_client::encoding::text::encode_registry(&mut told, &registry)?;
-    Ok(told)
+    page.write_to(&mut told);
+    told
 }

@@ -1,20 +1,33 @@
 //! What the handler counts itself.
 
 use kubevirt_component::Metrics;
+use kubevirt_component::metrics::{Metric, Syncs};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+
+const PANICS: Metric = Metric::counter(
+    "kubevirt_vmi_guest_os_panic_total",
+    "How often the system of a guest gave up, by the way it told",
+)
+.by(&["namespace", "name", "type", "bugcheck_code"]);
+
+const INFO: Metric =
+    Metric::gauge("kubevirt_info", "The version that runs on a node; always 1").by(&["kubeversion"]);
 
 /// Counts of the handler; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Own {
+    /// How often each instance was written.
+    pub syncs: Syncs,
     panics: Family<Vec<(String, String)>, Counter>,
 }
 
 impl Own {
     /// Adds them to what prometheus is told.
     pub fn new(metrics: &Metrics) -> Self {
-        let help = "How often the system of a guest gave up, by the way it told";
-        Self { panics: metrics.add("kubevirt_vmi_guest_os_panic", help, Family::default()) }
+        let version = concat!("v", env!("CARGO_PKG_VERSION"));
+        metrics.ask(&[INFO], |page| page.add(&INFO, &[version], 1.0));
+        Self { syncs: metrics.syncs(), panics: metrics.register(&PANICS, Family::default()) }
     }
 
     /// The system of a guest gave up. Windows tells a code.

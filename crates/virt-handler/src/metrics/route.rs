@@ -40,20 +40,9 @@ async fn answer(
     let here = launchers();
     let sockets = here.iter().map(|(vmi, socket)| (vmi.clone(), socket.path())).collect();
     let (measured, cards) = tokio::join!(turn.scrape(sockets), gpus.collect());
-    match text([collect(&measured), cards, node]) {
-        Ok(of_instances) => (
-            [(CONTENT_TYPE, kubevirt_component::metrics::CONTENT_TYPE)],
-            join(&metrics.text(), &of_instances),
-        )
-            .into_response(),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
-    }
-}
-
-/// Puts two texts into one, with the mark at its end.
-fn join(own: &str, of_instances: &str) -> String {
-    const END: &str = "# EOF\n";
-    format!("{}{of_instances}{END}", own.strip_suffix(END).unwrap_or(own))
+    let mut told = metrics.text();
+    told.push_str(&text([collect(&measured), cards, node]));
+    ([(CONTENT_TYPE, kubevirt_component::metrics::CONTENT_TYPE)], told).into_response()
 }
 
 #[cfg(test)]
@@ -62,11 +51,6 @@ mod tests {
     use axum::http::Request;
 
     use super::*;
-
-    #[test]
-    fn the_end_is_said_once() {
-        assert_eq!(join("a 1\n# EOF\n", "b 2\n"), "a 1\nb 2\n# EOF\n");
-    }
 
     #[tokio::test]
     async fn answers_unless_too_many_ask() {

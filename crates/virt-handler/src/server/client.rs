@@ -22,7 +22,7 @@ pub enum Trust {
 /// Lets through whom we trust. TLS has verified the certificate by then.
 pub(super) async fn check(trust: Trust, request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>();
-    let name = peer.map(|peer| peer.common_name());
+    let name = peer.map(Peer::common_name);
     match judge(trust, name.as_ref().map(Option::as_deref)) {
         Ok(()) => next.run(request).await,
         Err(refusal) => {

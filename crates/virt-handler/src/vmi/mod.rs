@@ -201,6 +201,7 @@ impl Instances {
         let mut outcome = self.carry_out(key, uid, &observed, &plan.step).await?;
         if plan.step == Step::LeaveMigrationSource || plan.step == Step::CleanUp {
             self.memory.forget(uid);
+            self.own.syncs.forget(key);
         }
         if let (Some(failure), Some(vmi)) = (&outcome.failure, &observed.vmi) {
             self.say(vmi, [Say::warning(kubevirt_api::names::events::vmi::SYNC_FAILED, failure)]);
@@ -254,6 +255,7 @@ impl Instances {
                 if written.metadata.resource_version != *version {
                     self.memory.change(uid, |memory| memory.overwritten.clone_from(version));
                 }
+                self.own.syncs.written(key);
                 self.say(&seen, events::changes(&seen, &told, &observed));
             }
             Err(error) if patch::is_gone(&error) => {}

@@ -15,9 +15,12 @@ use kubevirt_component::{Configuration, Recorder};
 use kubevirt_virt_handler::labels::facts::Facts;
 use kubevirt_virt_handler::{devices, heartbeat, labels as labeller};
 use serde_json::{Value, json};
-use test_kit::{API_SERVER, NODES, Test};
+use test_kit::{API_SERVER, Shared, Test};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+/// A node on which no other handler offers the same devices.
+static NODE: Shared = Shared::new("test-node", 1);
 
 /// As long as a loaded machine may need.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -166,7 +169,7 @@ fn main() {
 /// The kubelet of a node learns of the devices, gives one to a pod, and forgets them when the handler ends.
 #[tokio::test]
 async fn a_kubelet_knows_the_devices() -> Result<()> {
-    NODES
+    NODE
         .run_alone("devices", async |test| {
             let name = "node01";
             let nodes: Api<Node> = Api::all(test.client());

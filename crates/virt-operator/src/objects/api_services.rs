@@ -9,15 +9,21 @@ use super::metadata;
 use super::secrets::ca_bundle;
 use crate::config::InstallConfig;
 
-const VERSIONS: [&str; 2] = ["v1", "v1alpha3"];
+/// The groups, each with its versions.
+const GROUPS: [(&str, [&str; 2]); 2] = [
+    (groups::SUBRESOURCES, ["v1", "v1alpha3"]),
+    // Nothing is done there yet, but who asks is told so.
+    (groups::TEMPLATE_SUBRESOURCES, ["v1alpha1", "v1beta1"]),
+];
 
-/// One for each version.
+/// One for each version of each group.
 pub fn all(config: &InstallConfig) -> Vec<Value> {
-    VERSIONS.iter().map(|version| api_service(config, version)).collect()
+    let versions = GROUPS.iter().flat_map(|(group, versions)| versions.iter().map(move |it| (group, it)));
+    versions.map(|(group, version)| api_service(config, group, version)).collect()
 }
 
-fn api_service(config: &InstallConfig, version: &str) -> Value {
-    let mut metadata = metadata::global(&format!("{version}.{}", groups::SUBRESOURCES));
+fn api_service(config: &InstallConfig, group: &str, version: &str) -> Value {
+    let mut metadata = metadata::global(&format!("{version}.{group}"));
     metadata["labels"][labels::APP] = "virt-api-aggregator".into();
     metadata["annotations"] = json!({ CERTIFICATE_SECRET: secrets::API });
     json!({
@@ -25,7 +31,7 @@ fn api_service(config: &InstallConfig, version: &str) -> Value {
         "kind": "APIService",
         "metadata": metadata,
         "spec": {
-            "group": groups::SUBRESOURCES,
+            "group": group,
             "version": version,
             "groupPriorityMinimum": 1000,
             "versionPriority": 15,

@@ -9,7 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 /// What runs in the guest.
-const PROGRAMS: [&str; 4] = ["busybox-static", "dropbear-bin", "qemu-guest-agent", "wide-dhcpv6-client"];
+const PROGRAMS: [&str; 5] =
+    ["busybox-static", "dropbear-bin", "openssh-sftp-server", "qemu-guest-agent", "wide-dhcpv6-client"];
 /// What makes the disk boot. Only `grub-common` has a program that runs here.
 const LOADERS: [&str; 4] = ["grub-common", "grub-pc-bin", "grub-efi-amd64-signed", "shim-signed"];
 

@@ -13,12 +13,13 @@ use super::packages::succeed;
 use super::{FILES, Flavour};
 
 /// Programs from packages, and where they go.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 6] = [
     ("usr/sbin/qemu-ga", "sbin/qemu-ga"),
     ("usr/sbin/dropbear", "sbin/dropbear"),
     ("usr/bin/dbclient", "bin/ssh"),
     ("usr/bin/dropbearkey", "bin/dropbearkey"),
     ("usr/sbin/dhcp6c", "sbin/dhcp6c"),
+    ("usr/lib/openssh/sftp-server", "lib/sftp-server"),
 ];
 
 const FOLDERS: [&str; 16] = [

@@ -9,6 +9,7 @@ const CONTAINERD: &str = "v2.4.2";
 const RUNC: &str = "v1.5.2";
 const CNI_PLUGINS: &str = "v1.9.1";
 const KWOK: &str = "v0.8.0";
+const KUBEVIRT: &str = "v1.7.0";
 
 /// One folder of the cache: programs of one version that are built together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub enum Kind {
     Plain,
     /// Kubernetes refers to its libraries by local paths, and takes its version from the linker.
     Kubernetes,
+    /// KubeVirt refers to its libraries by local paths, too, and to those of others by other versions.
+    KubeVirt,
     /// The container runtime needs the C library for seccomp, without which no pod starts.
     Runc,
 }
@@ -108,6 +111,15 @@ pub const SIMULATED_NODES: Recipe = Recipe {
     kind: Kind::Plain,
 };
 
+/// KubeVirt's own client, which must work with us; of the newest version that can be built.
+pub const KUBEVIRT_CLIENT: Recipe = Recipe {
+    name: "virtctl",
+    version: KUBEVIRT,
+    module: "kubevirt.io/kubevirt",
+    programs: &[("virtctl", "/cmd/virtctl")],
+    kind: Kind::KubeVirt,
+};
+
 /// Enough for an API server.
 pub const FOR_CONTROL_PLANE: &[Recipe] = &[ETCD_SERVER, API_SERVER, KUBECTL];
 /// Everything but what single tests need besides.
@@ -136,11 +148,15 @@ impl Recipe {
         let mut text = format!("module kubevirt-rs.test/{}\n\n", self.name);
         let go = theirs.lines().find(|line| line.starts_with("go ")).unwrap_or("go 1.26.0");
         let _ = writeln!(text, "{go}\n\nrequire {} {}", self.module, self.version);
-        if self.kind == Kind::Kubernetes {
-            for library in theirs.lines().filter_map(|line| line.trim().split_once(" => ./staging/")) {
-                let _ =
-                    writeln!(text, "replace {0} => {0} {1}", library.0, self.version.replace("v1.", "v0."));
-            }
+        for (what, by) in theirs.lines().filter_map(|line| line.trim().split_once(" => ")) {
+            let what = what.trim_start_matches("replace ");
+            let line = match (self.kind, by.starts_with("./staging/")) {
+                (Kind::Kubernetes, true) => format!("{what} {}", self.version.replace("v1.", "v0.")),
+                (Kind::KubeVirt, true) => format!("{what} {}", self.version),
+                (Kind::KubeVirt, false) => by.to_owned(),
+                _ => continue,
+            };
+            let _ = writeln!(text, "replace {what} => {line}");
         }
         text
     }
@@ -171,6 +187,9 @@ impl Recipe {
                     }
                 }
             }
+            Kind::KubeVirt => {
+                let _ = write!(flags, " -X kubevirt.io/client-go/version.gitVersion={}", self.version);
+            }
             Kind::Plain => {
                 let _ = write!(flags, " -X {}/version.Version={}", self.module, self.version);
             }
@@ -198,6 +217,16 @@ mod tests {
             "module kubevirt-rs.test/kubelet\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.36.4\n\
              replace k8s.io/api => k8s.io/api v0.36.4\n"
         );
+    }
+
+    #[test]
+    fn keeps_the_replacements_of_kubevirt() {
+        let theirs = "go 1.24.0\nreplace (\n\tgithub.com/a/b => github.com/c/b v1.2.3\n\t\
+                      kubevirt.io/api => ./staging/src/kubevirt.io/api\n)\n";
+        let ours = KUBEVIRT_CLIENT.go_mod(theirs);
+        assert!(ours.ends_with(
+            "replace github.com/a/b => github.com/c/b v1.2.3\nreplace kubevirt.io/api => kubevirt.io/api v1.7.0\n"
+        ));
     }
 
     #[test]

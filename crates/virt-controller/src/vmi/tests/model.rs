@@ -212,7 +212,9 @@ impl World {
         let mut made = match new {
             NewPod::Launcher(_) => {
                 let mut pod = pod("new");
-                let volumes = observed.vmi.spec.volumes.iter().flatten();
+                // A volume that can be plugged is never part of the launcher's own pod.
+                let volumes =
+                    observed.vmi.spec.volumes.iter().flatten().filter(|volume| volume.name != "extra");
                 let disks = volumes.filter_map(|volume| Some(held(&volume.name, claim_name(volume)?)));
                 pod.spec.as_mut().unwrap().volumes = Some(disks.collect());
                 pod

@@ -1,6 +1,8 @@
-//! virt-api: reads what admission reads, and marks an instance that is to leave its node.
+//! virt-api: reads what admission reads, marks an instance that is to leave its node, and does what users ask for
+//! through subresources.
 
 use kubevirt_api::names::components::secrets;
+use kubevirt_api::names::external::kubernetes::AGGREGATOR_AUTHENTICATION;
 use kubevirt_api::names::{accounts, groups};
 
 use super::Rights;
@@ -22,8 +24,13 @@ pub(super) fn rights() -> Rights {
                 ],
                 READ,
             ),
-            // An eviction is written down on the instance.
-            Rule::new(groups::KUBEVIRT, &["virtualmachineinstances"], &["patch"]),
+            // An eviction is written down on the instance; users start machines and plug volumes.
+            Rule::new(
+                groups::KUBEVIRT,
+                &["virtualmachines", "virtualmachines/status", "virtualmachineinstances"],
+                &["patch"],
+            ),
+            Rule::new(groups::KUBEVIRT, &["virtualmachineinstancemigrations"], &["create"]),
             Rule::new(
                 groups::INSTANCETYPE,
                 &[
@@ -41,8 +48,14 @@ pub(super) fn rights() -> Rights {
             ),
             Rule::new(groups::BACKUP, &["virtualmachinebackups", "virtualmachinebackuptrackers"], READ),
             Rule::new(groups::CDI, &["datavolumes", "datasources"], READ),
+            // How much of a file system is not for files.
+            Rule::new(groups::CDI, &["cdiconfigs"], &["get"]),
+            // Whether a node is drained.
+            Rule::new("", &["nodes"], &["get"]),
             Rule::new(groups::VOLUME_SNAPSHOT, &["volumesnapshots"], READ),
             Rule::new("", &["persistentvolumeclaims", "pods", "namespaces"], READ),
+            // By what the aggregator is known, which is in a namespace of the cluster's own.
+            Rule::new("", &["configmaps"], READ).named(&[AGGREGATOR_AUTHENTICATION]),
             Rule::new("apps", &["controllerrevisions"], READ),
             Rule::new("apiextensions.k8s.io", &["customresourcedefinitions"], READ),
         ],

@@ -44,6 +44,8 @@ fn ours() -> Vec<Rule> {
             ],
             READ,
         ),
+        // When they were taken is told as a metric.
+        Rule::new(groups::SNAPSHOT, &["virtualmachinesnapshots"], READ),
     ]
 }
 
@@ -68,5 +70,9 @@ fn clusters() -> Vec<Rule> {
 }
 
 fn local() -> Vec<Rule> {
-    vec![Rule::new("coordination.k8s.io", &["leases"], &["get", "create", "update", "patch"])]
+    vec![
+        Rule::new("coordination.k8s.io", &["leases"], &["get", "create", "update", "patch"]),
+        // Which labels of machines are told as metrics.
+        Rule::new("", &["configmaps"], READ).named(&["kubevirt-vm-labels-config"]),
+    ]
 }

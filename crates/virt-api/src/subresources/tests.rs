@@ -1,0 +1,119 @@
+//! The server as clients see it, without a cluster: nothing that needs one is reached by somebody unknown.
+
+use axum::body::to_bytes;
+use axum::http::header::CONTENT_TYPE;
+use kubevirt_admission::ClusterConfig;
+use proptest::prelude::*;
+use serde_json::Value;
+use tower::ServiceExt;
+
+use super::*;
+
+/// A server whose API server is not there.
+fn server() -> Arc<Subresources> {
+    let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    let client = Client::try_from(config).unwrap();
+    let stop = CancellationToken::new();
+    stop.cancel();
+    let arguments = clap::Parser::try_parse_from(["virt-api", "--install-namespace=test"]).unwrap();
+    let needs = Needs {
+        arguments: &arguments,
+        client: client.clone(),
+        reviews: client.clone(),
+        cluster: Arc::new(Cluster::start(&client, client.clone(), &stop)),
+        configuration: Configuration::fixed(ClusterConfig::default()),
+        metrics: &Metrics::new(),
+    };
+    Arc::new(Subresources::start(needs, &stop))
+}
+
+async fn ask(server: &Arc<Subresources>, request: Request<Body>) -> (u16, Value) {
+    let response = server.clone().routes().oneshot(request).await.unwrap();
+    let code = response.status().as_u16();
+    assert_eq!(response.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
+    assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+    let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    (code, serde_json::from_slice(&body).unwrap())
+}
+
+fn request(method: &str, path: &str) -> Request<Body> {
+    Request::builder().method(method).uri(path).body(Body::empty()).unwrap()
+}
+
+fn crypto() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+#[tokio::test]
+async fn anybody_may_read_what_is_served() {
+    crypto();
+    let server = server();
+    for path in [
+        "/",
+        "/apis",
+        "/apis/subresources.kubevirt.io",
+        "/apis/subresources.kubevirt.io/v1",
+        "/apis/subresources.kubevirt.io/v1/",
+        "/apis/subresources.kubevirt.io/v1alpha3",
+        "/apis/subresources.kubevirt.io/v1/version",
+        "/apis/subresources.kubevirt.io/v1alpha3/version",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/openapi/v3/apis/subresources.kubevirt.io/v1?hash=1",
+    ] {
+        assert_eq!(ask(&server, request("GET", path)).await.0, 200, "{path}");
+        assert_eq!(ask(&server, request("DELETE", path)).await.0, 405, "{path}");
+    }
+    let (code, status) =
+        ask(&server, request("GET", "/apis/subresources.kubevirt.io/v1/start-cluster-profiler")).await;
+    assert_eq!((code, status["reason"].as_str()), (403, Some("Forbidden")));
+}
+
+#[tokio::test]
+async fn nobody_is_believed_without_the_aggregators_certificate() {
+    crypto();
+    let server = server();
+    for route in routes::ROUTES.iter().filter(|route| !route.open()) {
+        let path = route.template(route.on.group().versions[0]);
+        let path = path.replace("{namespace}", "a").replace("{name}", "b").replace("{port}", "22");
+        let mut request = request(route.method.method(), &path.replace("{protocol}", "tcp"));
+        for (name, value) in [("x-remote-user", "admin"), ("x-remote-group", "system:masters")] {
+            request.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+        let (code, status) = ask(&server, request).await;
+        assert_eq!((code, status["reason"].as_str()), (401, Some("Unauthorized")), "{path}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn whatever_comes_is_answered_with_a_status(
+        method in "[A-Z]{1,7}",
+        words in proptest::collection::vec("(apis|subresources.kubevirt.io|v1|namespaces|virtualmachines|[!-~&&[^?#]]{0,8})", 0..9),
+        query in "[!-~&&[^#]]{0,20}",
+        body in proptest::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let path = format!("/{}?{query}", words.join("/"));
+        if let Ok(request) = Request::builder().method(method.as_str()).uri(path).body(Body::from(body)) {
+            crypto();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let (code, answer) = runtime.block_on(async { ask(&server(), request).await });
+            prop_assert!(code == 200 || answer["kind"] == "Status" && answer["code"] == code, "{code}: {answer}");
+        }
+    }
+
+    #[test]
+    fn whatever_a_body_says_is_read_or_refused(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = options::decode::<options::StartOptions>(&body).map_err(|failure| assert_eq!(failure.code, 400));
+        let _ = options::decode::<options::AddVolume>(&body).map_err(|failure| assert_eq!(failure.code, 400));
+        let _ = options::decode::<options::ObjectGraphOptions>(&body);
+    }
+
+    #[test]
+    fn whatever_a_query_says_is_read(text in "\\PC{0,40}") {
+        let query = Query::of(&text);
+        let _ = query.flag("a", true);
+    }
+}

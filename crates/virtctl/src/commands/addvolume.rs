@@ -1,0 +1,179 @@
+//! `addvolume`: plugs a disk into a running machine.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use http::Method;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kubevirt_api::names::groups;
+use serde_json::{Value, json};
+
+use super::dry_run_body;
+use crate::connect::{Connect, Session};
+use crate::failure::{Failure, Refusal};
+use crate::output::say;
+use crate::subresource::{Error, Kind, escaped};
+
+/// How often a request is made again that somebody else's got in the way of.
+const ATTEMPTS: u32 = 15;
+/// What a server says that takes no more than one change at a time.
+const CONCURRENT: &str = "the server rejected our request due to an error in our request";
+
+/// Add a volume to a running virtual machine.
+///
+/// The volume stays: it is also there after the next restart.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "  # Attach a volume, with a serial number by which the guest can tell it:
+  {program} addvolume fedora --volume-name=example-dv --serial=1234567890
+
+  # Attach a volume to the virtio bus, without the host's cache:
+  {program} addvolume fedora --volume-name=example-dv --bus=virtio --cache=none")]
+pub struct Arguments {
+    /// The name of the machine
+    #[arg(value_name = "VMI")]
+    name: String,
+    /// The DataVolume or PersistentVolumeClaim to attach
+    #[arg(long, value_name = "NAME")]
+    volume_name: String,
+    /// Serial number of the disk, by which the guest can tell it; the volume's name if not given
+    #[arg(long)]
+    serial: Option<String>,
+    /// How writes are cached: none, writethrough or writeback
+    #[arg(long)]
+    cache: Option<String>,
+    /// How the guest sees it: disk or lun
+    #[arg(long, value_name = "TYPE", default_value = "disk")]
+    disk_type: String,
+    /// The bus of the disk: scsi or virtio
+    #[arg(long, default_value = "scsi")]
+    bus: String,
+    /// Has no effect any more: volumes always stay
+    #[arg(long)]
+    persist: bool,
+    /// Only check: nothing is changed
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Arguments {
+    /// Finds out what the volume is and asks for it to be plugged in.
+    pub async fn run(self, connect: &Connect) -> Result<ExitCode> {
+        let disk = self.disk()?;
+        let session = connect.session().await?;
+        let source = source(session, &self.volume_name).await.context("error adding volume")?;
+        let mut body = dry_run_body(self.dry_run);
+        body["name"] = self.volume_name.as_str().into();
+        body["disk"] = disk;
+        body["volumeSource"] = source;
+        ask(session, &self.name, "addvolume", &body).await.context("error adding volume")?;
+        say!("Successfully submitted add volume request to VM {} for volume {}", self.name, self.volume_name);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn disk(&self) -> Result<Value> {
+        let bus = self.bus.as_str();
+        let mut disk = match (self.disk_type.as_str(), bus) {
+            ("disk", "scsi" | "virtio") => json!({ "disk": { "bus": bus } }),
+            ("disk", _) => {
+                bail!("Invalid bus type '{bus}' for disk. Only 'scsi' and 'virtio' are supported.")
+            }
+            ("lun", "scsi") => json!({ "lun": { "bus": bus } }),
+            ("lun", _) => bail!("Invalid bus type '{bus}' for LUN disk. Only 'scsi' bus is supported."),
+            (other, _) => bail!("Invalid disk type '{other}'. Only LUN and Disk are supported."),
+        };
+        disk["name"] = self.volume_name.as_str().into();
+        disk["serial"] = self.serial.as_ref().unwrap_or(&self.volume_name).as_str().into();
+        match self.cache.as_deref() {
+            None | Some("") => {}
+            Some(cache @ ("none" | "writethrough" | "writeback")) => disk["cache"] = cache.into(),
+            Some(other) => bail!("error adding volume, invalid cache value {other}"),
+        }
+        Ok(disk)
+    }
+}
+
+/// A data volume if there is one by that name, else a claim.
+async fn source(session: &Session, name: &str) -> Result<Value> {
+    let (namespace, escaped) = (escaped(&session.namespace), escaped(name));
+    let path = format!("/apis/{}/v1beta1/namespaces/{namespace}/datavolumes/{escaped}", groups::CDI);
+    if session.call(Method::GET, &path, None).await.is_ok() {
+        return Ok(json!({ "dataVolume": { "name": name, "hotpluggable": true } }));
+    }
+    let claims = session.api::<PersistentVolumeClaim>(None);
+    if claims.get_opt(name).await?.is_some() {
+        return Ok(json!({ "persistentVolumeClaim": { "claimName": name, "hotpluggable": true } }));
+    }
+    let what = format!("Volume {name} is not a DataVolume or PersistentVolumeClaim");
+    Err(Failure::new(what, "See what there is with `kubectl get pvc`.").into())
+}
+
+/// Asks the machine, or an instance that belongs to none; again while others change it.
+pub async fn ask(session: &Session, name: &str, verb: &str, body: &Value) -> Result<()> {
+    for attempt in 1.. {
+        let mut done = session.put(Kind::Vm, &session.namespace, name, verb, Some(body)).await;
+        if done.as_ref().is_err_and(Error::is_not_found) {
+            done = session.put(Kind::Vmi, &session.namespace, name, verb, Some(body)).await;
+        }
+        match done {
+            Err(error) if error.refusal().is_some_and(is_concurrent) && attempt < ATTEMPTS => {
+                tokio::time::sleep(Duration::from_millis(5) * attempt).await;
+            }
+            other => return Ok(other?),
+        }
+    }
+    Ok(())
+}
+
+fn is_concurrent(refusal: &Refusal) -> bool {
+    refusal.message == CONCURRENT
+        || refusal.code == 409 && refusal.message.contains("the object has been modified")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(disk_type: &str, bus: &str, cache: &str) -> Arguments {
+        Arguments {
+            name: "vm".into(),
+            volume_name: "data".into(),
+            serial: None,
+            cache: (!cache.is_empty()).then(|| cache.to_owned()),
+            disk_type: disk_type.into(),
+            bus: bus.into(),
+            persist: false,
+            dry_run: false,
+        }
+    }
+
+    #[test]
+    fn the_disk_is_what_the_flags_say() {
+        for (disk_type, bus, cache, expected) in [
+            ("disk", "scsi", "", Some(json!({"name": "data", "serial": "data", "disk": {"bus": "scsi"}}))),
+            (
+                "disk",
+                "virtio",
+                "none",
+                Some(json!({"name": "data", "serial": "data", "cache": "none", "disk": {"bus": "virtio"}})),
+            ),
+            ("lun", "scsi", "", Some(json!({"name": "data", "serial": "data", "lun": {"bus": "scsi"}}))),
+            ("lun", "virtio", "", None),
+            ("disk", "sata", "", None),
+            ("cdrom", "scsi", "", None),
+            ("disk", "scsi", "unsafe", None),
+        ] {
+            assert_eq!(arguments(disk_type, bus, cache).disk().ok(), expected, "{disk_type} {bus} {cache}");
+        }
+    }
+
+    #[test]
+    fn only_a_change_in_between_is_tried_again() {
+        let refusal =
+            |code, message: &str| Refusal { code, reason: String::new(), message: message.to_owned() };
+        assert!(is_concurrent(&refusal(422, CONCURRENT)));
+        assert!(is_concurrent(&refusal(409, "x: the object has been modified; please apply your changes")));
+        assert!(!is_concurrent(&refusal(409, "volume data already exists")));
+        assert!(!is_concurrent(&refusal(404, "not found")));
+    }
+}

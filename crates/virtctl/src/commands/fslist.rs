@@ -1,0 +1,34 @@
+//! `fslist`: the file systems of a guest, as its agent tells.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use crate::connect::Connect;
+use crate::output::{self, Format};
+use crate::subresource::Kind;
+
+/// Return the full list of filesystems available on the guest machine.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "  # Return the full list of filesystems available on the guest machine.\n  {program} fslist myvmi"
+)]
+pub struct Arguments {
+    /// The name of the instance
+    #[arg(value_name = "VMI")]
+    name: String,
+}
+
+impl Arguments {
+    /// Prints it as JSON.
+    pub async fn run(self, connect: &Connect) -> Result<ExitCode> {
+        let session = connect.session().await?;
+        let told: Value = session
+            .get(Kind::Vmi, &session.namespace, &self.name, "filesystemlist")
+            .await
+            .with_context(|| format!("Error listing filesystems of VirtualMachineInstance {}", self.name))?;
+        output::print(&Format::Json.render(&told)?)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

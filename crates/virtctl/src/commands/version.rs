@@ -1,0 +1,110 @@
+//! `version`: of this program and of the cluster's KubeVirt.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use http::Method;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIGroup;
+use kubevirt_api::names::groups;
+use serde::Deserialize;
+
+use crate::connect::{Connect, Session};
+use crate::output::say;
+use crate::subresource::Error;
+
+/// Print the client and server version information.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "  # Print the client and server versions for the current context:\n  {program} version"
+)]
+pub struct Arguments {
+    /// Client version only: no cluster is needed
+    #[arg(long, short = 'c')]
+    client: bool,
+}
+
+/// What a build says of itself.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Version {
+    git_version: String,
+    git_commit: String,
+    git_tree_state: String,
+    build_date: String,
+    go_version: String,
+    compiler: String,
+    platform: String,
+}
+
+impl std::fmt::Display for Version {
+    /// The form that scripts pick the version from.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "version.Info{{GitVersion:{:?}, GitCommit:{:?}, GitTreeState:{:?}, BuildDate:{:?}, GoVersion:{:?}, \
+             Compiler:{:?}, Platform:{:?}}}",
+            self.git_version,
+            self.git_commit,
+            self.git_tree_state,
+            self.build_date,
+            self.go_version,
+            self.compiler,
+            self.platform
+        )
+    }
+}
+
+impl Arguments {
+    /// Prints one or both.
+    pub async fn run(self, connect: &Connect) -> Result<ExitCode> {
+        say!("Client Version: {}", own());
+        if !self.client {
+            let session = connect.session().await?;
+            let server = server(session).await.context("failed to get server version")?;
+            say!("Server Version: {server}");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn own() -> Version {
+    let platform = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    Version {
+        git_version: concat!("v", env!("CARGO_PKG_VERSION")).to_owned(),
+        compiler: "rustc".to_owned(),
+        platform: format!("{}/{platform}", std::env::consts::OS),
+        ..Version::default()
+    }
+}
+
+/// Asks by the version of the API that the server prefers.
+async fn server(session: &Session) -> Result<Version, Error> {
+    let group = session.call(Method::GET, &format!("/apis/{}", groups::SUBRESOURCES), None).await?;
+    let group: APIGroup = serde_json::from_slice(&group)?;
+    let preferred = match group.preferred_version {
+        Some(version) => version.group_version,
+        None => format!("{}/v1", groups::SUBRESOURCES),
+    };
+    let told = session.call(Method::GET, &format!("/apis/{preferred}/version"), None).await?;
+    Ok(serde_json::from_slice(&told)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_is_the_one_that_scripts_know() {
+        let version: Version =
+            serde_json::from_str(r#"{"gitVersion":"v1.9.0","platform":"linux/amd64","more":1}"#).unwrap();
+        assert_eq!(
+            version.to_string(),
+            r#"version.Info{GitVersion:"v1.9.0", GitCommit:"", GitTreeState:"", BuildDate:"", GoVersion:"", Compiler:"", Platform:"linux/amd64"}"#
+        );
+        assert!(own().to_string().contains(concat!(r#"GitVersion:"v"#, env!("CARGO_PKG_VERSION"))));
+    }
+}

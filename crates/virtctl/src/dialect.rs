@@ -1,0 +1,79 @@
+//! The forms of a command line that users of virtctl know, where those of `clap` differ.
+//!
+//! A switch may be given a value (`--dry-run=false`), flags of the cluster may stand anywhere, and a command may have
+//! a flag of its own by the name of one of those.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use crate::cluster;
+use crate::program::Program;
+
+/// Where a text names the program.
+const PROGRAM: &str = "{program}";
+const HEADING: &str = "Examples";
+
+/// Makes a command and all below it speak the dialect.
+pub fn adapt(command: Command, program: &Program) -> Command {
+    let options = format!("Use \"{0} options\" for a list of flags that every command takes.", program.name);
+    let root = format!("Use \"{0} COMMAND --help\" for more about a command.\n{options}", program.name);
+    each(command.bin_name(program.name.clone()).after_help(root), &program.name, &options)
+        .infer_long_args(false)
+        .infer_subcommands(false)
+}
+
+fn each(command: Command, name: &str, options: &str) -> Command {
+    let mut command = command.mut_args(switch);
+    if let Some(examples) = command.get_after_help().map(ToString::to_string)
+        && examples.contains(PROGRAM)
+    {
+        let examples = examples.replace(PROGRAM, name);
+        command = command.after_help(format!("{HEADING}:\n{examples}\n\n{options}"));
+    } else if command.get_after_help().is_none() {
+        command = command.after_help(options.to_owned());
+    }
+    command.mut_subcommands(|below| each(below, name, options))
+}
+
+/// A switch takes no value, or one after an equals sign.
+fn switch(argument: Arg) -> Arg {
+    if !matches!(argument.get_action(), ArgAction::SetTrue) {
+        return argument;
+    }
+    argument
+        .action(ArgAction::Set)
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value("true")
+        .default_value("false")
+        .hide_default_value(true)
+        .value_name("true|false")
+        .value_parser(boolean)
+}
+
+fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err("it must be true or false".to_owned()),
+    }
+}
+
+/// The flags of the cluster that the chosen command has replaced by its own of the same name.
+pub fn shadowed(root: &Command, matches: &ArgMatches) -> Vec<String> {
+    let mut command = root;
+    let mut matches = matches;
+    let mut found = Vec::new();
+    while let Some((name, below)) = matches.subcommand() {
+        let Some(next) = command.find_subcommand(name) else { break };
+        command = next;
+        matches = below;
+        found.extend(
+            command
+                .get_arguments()
+                .map(|argument| argument.get_id().as_str())
+                .filter(|id| cluster::Flags::has(id))
+                .map(ToOwned::to_owned),
+        );
+    }
+    found
+}

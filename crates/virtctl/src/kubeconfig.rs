@@ -1,0 +1,269 @@
+//! Kubeconfig files and flags made one: which server, which user, which namespace.
+
+use std::path::{Path, PathBuf};
+
+use kube::config::{AuthInfo, Cluster, Context, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
+
+use crate::cluster::Flags;
+
+/// The name of the only context of an [`effective`] kubeconfig.
+const ONE: &str = "virtctl";
+
+/// Why no kubeconfig leads to a cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read or understood.
+    #[error(transparent)]
+    File(#[from] kube::config::KubeconfigError),
+    /// A name that nothing in the files has.
+    #[error("{kind} {name:?} does not exist")]
+    Unknown {
+        /// Context, cluster or user.
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// The home folder is not known.
+    #[error("no kubeconfig is named, and HOME is not set")]
+    NoHome,
+}
+
+/// The files, in the order of precedence: the flag's alone, else those of `KUBECONFIG`, else the one at home. Only a
+/// file that a flag names has to exist.
+pub fn read(flag: Option<&Path>) -> Result<Kubeconfig, Error> {
+    if let Some(path) = flag {
+        return Ok(Kubeconfig::read_from(path)?);
+    }
+    let listed: Vec<PathBuf> = std::env::var_os("KUBECONFIG")
+        .map(|list| std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect())
+        .unwrap_or_default();
+    let paths = if listed.is_empty() {
+        vec![std::env::home_dir().ok_or(Error::NoHome)?.join(".kube").join("config")]
+    } else {
+        listed
+    };
+    let mut merged = Kubeconfig::default();
+    for path in paths.iter().filter(|path| path.exists()) {
+        merged = merged.merge(Kubeconfig::read_from(path)?)?;
+    }
+    Ok(merged)
+}
+
+/// What the flags make of the files: one context with one cluster and one user. `None` if nothing names a server.
+pub fn effective(files: Kubeconfig, flags: &Flags) -> Result<Option<Kubeconfig>, Error> {
+    let context = context(&files, flags)?;
+    let mut cluster = cluster(&files, flags, context.as_ref())?;
+    let mut user = user(&files, flags, context.as_ref())?;
+    overrule_cluster(&mut cluster, flags);
+    overrule_user(&mut user, flags);
+    if cluster.server.as_deref().unwrap_or_default().is_empty() {
+        return Ok(None);
+    }
+    let namespace = flags.namespace.clone().or_else(|| context.and_then(|context| context.namespace));
+    let context = Context {
+        cluster: ONE.to_owned(),
+        user: Some(ONE.to_owned()),
+        namespace: namespace.filter(|namespace| !namespace.is_empty()),
+        ..Context::default()
+    };
+    Ok(Some(Kubeconfig {
+        clusters: vec![NamedCluster {
+            name: ONE.to_owned(),
+            cluster: Some(cluster),
+            other: Default::default(),
+        }],
+        auth_infos: vec![NamedAuthInfo {
+            name: ONE.to_owned(),
+            auth_info: Some(user),
+            other: Default::default(),
+        }],
+        contexts: vec![NamedContext {
+            name: ONE.to_owned(),
+            context: Some(context),
+            other: Default::default(),
+        }],
+        current_context: Some(ONE.to_owned()),
+        ..Kubeconfig::default()
+    }))
+}
+
+/// Whether an [`effective`] kubeconfig says through which proxy its server is reached.
+pub fn names_a_proxy(one: &Kubeconfig) -> bool {
+    let clusters = one.clusters.iter().filter_map(|named| named.cluster.as_ref());
+    clusters.filter_map(|cluster| cluster.proxy_url.as_ref()).any(|proxy| !proxy.is_empty())
+}
+
+fn context(files: &Kubeconfig, flags: &Flags) -> Result<Option<Context>, Error> {
+    let named = flags.context.as_ref().or(files.current_context.as_ref()).filter(|name| !name.is_empty());
+    let Some(name) = named else { return Ok(None) };
+    match files.contexts.iter().find(|context| context.name == *name) {
+        Some(context) => Ok(context.context.clone()),
+        None => Err(Error::Unknown { kind: "context", name: name.clone() }),
+    }
+}
+
+fn cluster(files: &Kubeconfig, flags: &Flags, context: Option<&Context>) -> Result<Cluster, Error> {
+    let named = flags.cluster.as_ref().or(context.map(|context| &context.cluster));
+    let Some(name) = named.filter(|name| !name.is_empty()) else { return Ok(Cluster::default()) };
+    match files.clusters.iter().find(|cluster| cluster.name == *name) {
+        Some(cluster) => Ok(cluster.cluster.clone().unwrap_or_default()),
+        None => Err(Error::Unknown { kind: "cluster", name: name.clone() }),
+    }
+}
+
+fn user(files: &Kubeconfig, flags: &Flags, context: Option<&Context>) -> Result<AuthInfo, Error> {
+    let named = flags.user.as_ref().or(context.and_then(|context| context.user.as_ref()));
+    let Some(name) = named.filter(|name| !name.is_empty()) else { return Ok(AuthInfo::default()) };
+    match files.auth_infos.iter().find(|user| user.name == *name) {
+        Some(user) => Ok(user.auth_info.clone().unwrap_or_default()),
+        None => Err(Error::Unknown { kind: "user", name: name.clone() }),
+    }
+}
+
+fn overrule_cluster(cluster: &mut Cluster, flags: &Flags) {
+    if let Some(server) = &flags.server {
+        cluster.server =
+            Some(if server.contains("://") { server.clone() } else { format!("http://{server}") });
+    }
+    if let Some(file) = &flags.certificate_authority {
+        cluster.certificate_authority = Some(file.clone());
+        cluster.certificate_authority_data = None;
+    }
+    if flags.insecure_skip_tls_verify {
+        cluster.insecure_skip_tls_verify = Some(true);
+        cluster.certificate_authority = None;
+        cluster.certificate_authority_data = None;
+    }
+    if flags.disable_compression {
+        cluster.disable_compression = Some(true);
+    }
+    overrule(&mut cluster.tls_server_name, &flags.tls_server_name);
+    overrule(&mut cluster.proxy_url, &flags.proxy_url);
+}
+
+/// Who proves who they are by flags does so by nothing else: a certificate would speak for somebody else first.
+fn overrule_user(user: &mut AuthInfo, flags: &Flags) {
+    if flags.token.is_some() || flags.username.is_some() || flags.client_certificate.is_some() {
+        *user = AuthInfo {
+            impersonate: user.impersonate.take(),
+            impersonate_uid: user.impersonate_uid.take(),
+            impersonate_groups: user.impersonate_groups.take(),
+            impersonate_user_extra: user.impersonate_user_extra.take(),
+            ..AuthInfo::default()
+        };
+    }
+    if let Some(token) = &flags.token {
+        user.token = Some(token.clone().into());
+    }
+    overrule(&mut user.username, &flags.username);
+    if let Some(password) = &flags.password {
+        user.password = Some(password.clone().into());
+    }
+    if let Some(file) = &flags.client_certificate {
+        user.client_certificate = Some(file.clone());
+    }
+    if let Some(file) = &flags.client_key {
+        user.client_key = Some(file.clone());
+        user.client_key_data = None;
+    }
+    overrule(&mut user.impersonate, &flags.as_user);
+    overrule(&mut user.impersonate_uid, &flags.as_uid);
+    if !flags.as_group.is_empty() {
+        user.impersonate_groups = Some(flags.as_group.clone());
+    }
+}
+
+fn overrule(value: &mut Option<String>, flag: &Option<String>) {
+    if flag.is_some() {
+        value.clone_from(flag);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILES: &str = r#"
+apiVersion: v1
+kind: Config
+current-context: one
+contexts:
+- {name: one, context: {cluster: c1, user: u1, namespace: ns1}}
+- {name: two, context: {cluster: c2, user: u2}}
+- {name: broken, context: {cluster: gone, user: u1}}
+clusters:
+- {name: c1, cluster: {server: "https://one:6443", certificate-authority: /ca1}}
+- {name: c2, cluster: {server: "https://two:6443", proxy-url: "http://p:1"}}
+users:
+- {name: u1, user: {client-certificate: /crt1, client-key: /key1}}
+- {name: u2, user: {token: t2, as: somebody}}
+"#;
+
+    /// Server, namespace, authority, and who the user is.
+    fn of(files: &str, flags: &Flags) -> Result<Option<[String; 4]>, String> {
+        let one =
+            effective(Kubeconfig::from_yaml(files).unwrap(), flags).map_err(|error| error.to_string())?;
+        Ok(one.map(|one| {
+            let value = serde_json::to_value(one).unwrap();
+            let text = |pointer: &str| value.pointer(pointer).map(ToString::to_string).unwrap_or_default();
+            [
+                text("/clusters/0/cluster/server"),
+                text("/contexts/0/context/namespace"),
+                text("/clusters/0/cluster/certificate-authority"),
+                text("/users/0/user"),
+            ]
+            .map(|text| text.replace('"', ""))
+        }))
+    }
+
+    fn is(server: &str, namespace: &str, authority: &str, user: &str) -> Result<Option<[String; 4]>, String> {
+        Ok(Some([server, namespace, authority, user].map(str::to_owned)))
+    }
+
+    #[test]
+    fn flags_choose_and_overrule() {
+        let one = "{client-certificate:/crt1,client-key:/key1}";
+        let text = |text: &str| Some(text.to_owned());
+        let flags = Flags::default;
+        for (flags, expected) in [
+            (flags(), is("https://one:6443", "ns1", "/ca1", one)),
+            (
+                Flags { context: text("two"), ..flags() },
+                is("https://two:6443", "", "", "{as:somebody,token:t2}"),
+            ),
+            (Flags { namespace: text("n"), ..flags() }, is("https://one:6443", "n", "/ca1", one)),
+            (Flags { cluster: text("c2"), ..flags() }, is("https://two:6443", "ns1", "", one)),
+            (
+                Flags { user: text("u2"), ..flags() },
+                is("https://one:6443", "ns1", "/ca1", "{as:somebody,token:t2}"),
+            ),
+            (Flags { server: text("host:1"), ..flags() }, is("http://host:1", "ns1", "/ca1", one)),
+            (Flags { token: text("t"), ..flags() }, is("https://one:6443", "ns1", "/ca1", "{token:t}")),
+            (Flags { insecure_skip_tls_verify: true, ..flags() }, is("https://one:6443", "ns1", "", one)),
+            (
+                Flags { as_user: text("me"), as_group: vec!["g".into()], as_uid: text("1"), ..flags() },
+                is(
+                    "https://one:6443",
+                    "ns1",
+                    "/ca1",
+                    "{as:me,as-groups:[g],as-uid:1,client-certificate:/crt1,client-key:/key1}",
+                ),
+            ),
+            (Flags { context: text("three"), ..flags() }, Err("context \"three\" does not exist".into())),
+            (Flags { context: text("broken"), ..flags() }, Err("cluster \"gone\" does not exist".into())),
+            (Flags { user: text("nobody"), ..flags() }, Err("user \"nobody\" does not exist".into())),
+        ] {
+            assert_eq!(of(FILES, &flags), expected, "{flags:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_enough_and_nothing_is_not() {
+        let server = Flags { server: Some("https://a".into()), token: Some("t".into()), ..Flags::default() };
+        assert_eq!(of("{}", &server), is("https://a", "", "", "{token:t}"));
+        assert_eq!(of("{}", &Flags::default()), Ok(None));
+        let two = Flags { context: Some("two".into()), ..Flags::default() };
+        let two = effective(Kubeconfig::from_yaml(FILES).unwrap(), &two).unwrap().unwrap();
+        assert!(names_a_proxy(&two));
+    }
+}

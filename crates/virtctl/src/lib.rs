@@ -1,0 +1,108 @@
+//! virtctl: what users do with their virtual machines, from a terminal.
+//!
+//! [`commands`] has a file for each command: its flags and what it does. A command gets a [`connect::Connect`], and
+//! only when it asks for a session is there a need for a cluster. What can be decided without one is a pure function.
+
+pub mod cluster;
+pub mod commands;
+pub mod connect;
+mod dialect;
+pub mod failure;
+pub mod flags;
+mod kubeconfig;
+mod manifest;
+mod names;
+pub mod output;
+pub mod program;
+mod proxy;
+pub mod subresource;
+pub mod target;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod transfer;
+mod wait;
+#[cfg(test)]
+mod wire;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser};
+
+use crate::commands::Command;
+use crate::connect::Connect;
+use crate::program::Program;
+
+/// Controls virtual machines on a Kubernetes cluster.
+#[derive(Debug, Parser)]
+#[command(
+    name = "virtctl",
+    disable_version_flag = true,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// Which cluster, and who asks.
+    #[command(flatten)]
+    pub cluster: cluster::Flags,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Runs the program; its name is the first argument. What goes wrong is told on standard error.
+pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
+    let program = Program::called(arguments.first().map(OsString::as_os_str).unwrap_or_default());
+    let cli = match parse(&program, arguments) {
+        Ok(cli) => cli,
+        Err(error) => return Ok(answer(&error)),
+    };
+    if cli.cluster.verbosity > 0 {
+        kubevirt_logs::init("virtctl", cli.cluster.verbosity);
+    }
+    // One of many crates may have chosen before, and there is only one to choose from.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("no asynchronous runtime could be made")?;
+    let connect = Connect::new(cli.cluster, program);
+    let result = runtime.block_on(cli.command.run(&connect));
+    // A read of standard input cannot be called back: nobody waits for it.
+    runtime.shutdown_background();
+    Ok(result.unwrap_or_else(|error| {
+        eprintln!("{}", failure::words_of(&connect.program, &error));
+        ExitCode::FAILURE
+    }))
+}
+
+/// What a command line asks for.
+pub fn parse(program: &Program, arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut command = dialect::adapt(Cli::command(), program);
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    let mut cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+    for hidden in dialect::shadowed(&Cli::command(), &matches) {
+        cli.cluster.forget(&hidden);
+    }
+    Ok(cli)
+}
+
+/// Prints help or what is wrong with a command line. Scripts expect one for every mistake.
+fn answer(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            output::line(error.render().to_string().trim_end());
+            ExitCode::SUCCESS
+        }
+        _ => {
+            // The terminal may be gone, which changes nothing.
+            let _ = error.print();
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! A terminal that hands every key to a guest, and is itself again afterwards.
+
+use std::cell::Cell;
+use std::io::{self, IsTerminal};
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::Duration;
+
+use rustix::termios::{self, OptionalActions, Termios};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// The key that leaves a console: ctrl+] or ctrl+5.
+pub const ESCAPE: u8 = 0x1d;
+/// How long a guest may be silent before it is left, once there is nothing more to send.
+const SILENCE: Duration = Duration::from_secs(1);
+/// How long it is listened to at most then.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+const BUFFER: usize = 16 << 10;
+
+/// What the terminal was like. It is one of the process, not of a value, so that a panic can bring it back as well.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+static ON_PANIC: Once = Once::new();
+
+/// A terminal whose keys are bytes and nothing else, until this is dropped.
+#[derive(Debug)]
+pub struct Raw(());
+
+impl Raw {
+    /// Makes standard input raw. Where it is no terminal there is nothing to do.
+    pub fn enter() -> io::Result<Self> {
+        let input = io::stdin();
+        if input.is_terminal() {
+            let before = termios::tcgetattr(&input)?;
+            let mut raw = before.clone();
+            raw.make_raw();
+            *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
+            ON_PANIC.call_once(|| {
+                let usual = std::panic::take_hook();
+                std::panic::set_hook(Box::new(move |panic| {
+                    restore();
+                    usual(panic);
+                }));
+            });
+            termios::tcsetattr(&input, OptionalActions::Flush, &raw)?;
+        }
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+fn restore() {
+    if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        // A terminal that is gone needs no care.
+        let _ = termios::tcsetattr(io::stdin(), OptionalActions::Drain, &before);
+    }
+}
+
+/// Why a conversation is over.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ended {
+    /// The user pressed the escape key.
+    ByUser,
+    /// There is nothing more to send.
+    InputOver,
+    /// The other side ended it.
+    ByServer,
+}
+
+/// Carries keys there and the screen back until one side has enough. The stream is handed back: it may know why.
+pub async fn converse<I, O, S>(mut input: I, mut output: O, stream: S) -> (io::Result<Ended>, S)
+where
+    I: AsyncRead + Unpin,
+    O: AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let (mut from, mut to) = tokio::io::split(stream);
+    let heard = Cell::new(0_usize);
+    let ended = {
+        let mut screen = std::pin::pin!(show(&mut from, &mut output, &heard));
+        tokio::select! {
+            shown = &mut screen => shown.map(|()| Ended::ByServer),
+            typed = send(&mut input, &mut to) => match typed {
+                Ok(Ended::InputOver) => {
+                    let _ = tokio::time::timeout(LAST_WORDS, until_silent(screen, &heard)).await;
+                    Ok(Ended::InputOver)
+                }
+                // A server that ends the stream stops reading first: its farewell may still be on the way.
+                Err(_) => {
+                    let _ = tokio::time::timeout(SILENCE, screen).await;
+                    Ok(Ended::ByServer)
+                }
+                ended => ended,
+            },
+        }
+    };
+    (ended, from.unsplit(to))
+}
+
+async fn send(input: &mut (impl AsyncRead + Unpin), to: &mut (impl AsyncWrite + Unpin)) -> io::Result<Ended> {
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        // What cannot be read is over, whatever the reason.
+        let length = input.read(&mut buffer).await.unwrap_or(0);
+        if length == 0 {
+            return Ok(Ended::InputOver);
+        }
+        let typed = &buffer[..length];
+        let escape = typed.iter().position(|byte| *byte == ESCAPE);
+        to.write_all(&typed[..escape.unwrap_or(length)]).await?;
+        to.flush().await?;
+        if escape.is_some() {
+            return Ok(Ended::ByUser);
+        }
+    }
+}
+
+async fn show(
+    from: &mut (impl AsyncRead + Unpin),
+    output: &mut (impl AsyncWrite + Unpin),
+    heard: &Cell<usize>,
+) -> io::Result<()> {
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let length = from.read(&mut buffer).await?;
+        if length == 0 {
+            return Ok(());
+        }
+        heard.set(heard.get() + length);
+        output.write_all(&buffer[..length]).await?;
+        output.flush().await?;
+    }
+}
+
+async fn until_silent(
+    mut screen: std::pin::Pin<&mut impl Future<Output = io::Result<()>>>,
+    heard: &Cell<usize>,
+) {
+    loop {
+        let before = heard.get();
+        if tokio::time::timeout(SILENCE, &mut screen).await.is_ok() || heard.get() == before {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::duplex;
+
+    use super::*;
+
+    async fn typed(input: &'static [u8]) -> (Ended, Vec<u8>, Vec<u8>) {
+        let (stream, mut guest) = duplex(1000);
+        let answering = async {
+            let mut got = vec![0; 100];
+            let length = guest.read(&mut got).await.unwrap();
+            got.truncate(length);
+            guest.write_all(b"answer").await.unwrap();
+            // The guest stays where it is.
+            (got, guest)
+        };
+        let mut screen = Vec::new();
+        let ((ended, _), (got, _guest)) = tokio::join!(
+            async {
+                let ended = converse(input, &mut screen, stream).await;
+                (ended.0.unwrap(), ended.1)
+            },
+            answering
+        );
+        (ended, got, screen)
+    }
+
+    #[tokio::test]
+    async fn keys_arrive_and_answers_are_waited_for() {
+        let (ended, got, screen) = typed(b"ls\n").await;
+        assert_eq!((ended, &got[..], &screen[..]), (Ended::InputOver, &b"ls\n"[..], &b"answer"[..]));
+    }
+
+    #[tokio::test]
+    async fn the_escape_key_ends_it_wherever_it_is() {
+        let (ended, got, _) = typed(b"ls\n\x1dnever").await;
+        assert_eq!((ended, &got[..]), (Ended::ByUser, &b"ls\n"[..]));
+    }
+
+    #[tokio::test]
+    async fn a_server_that_ends_is_noticed() {
+        let (stream, guest) = duplex(1000);
+        let (_keys, input) = duplex(10);
+        drop(guest);
+        let (ended, _) = converse(input, Vec::new(), stream).await;
+        assert_eq!(ended.unwrap(), Ended::ByServer);
+    }
+}

@@ -1,0 +1,156 @@
+//! What goes over the wire, seen from the other end of it: a small server that notes what it is asked.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use kubevirt_streams::accept;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::cluster::Flags;
+use crate::connect::{Connect, Session};
+use crate::program::Program;
+use crate::subresource::{Error, Kind};
+
+type Seen = Arc<Mutex<Vec<String>>>;
+
+/// Starts a server; gives its address and what it will have seen.
+async fn server() -> (String, Seen) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let seen = Seen::default();
+    let notes = Arc::clone(&seen);
+    tokio::spawn(async move {
+        while let Ok((connection, _)) = listener.accept().await {
+            let notes = Arc::clone(&notes);
+            let service = service_fn(move |request| answer(request, Arc::clone(&notes)));
+            let serving = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(connection), service)
+                .with_upgrades();
+            tokio::spawn(serving);
+        }
+    });
+    (address, seen)
+}
+
+async fn answer(mut request: Request<Incoming>, seen: Seen) -> Result<Response<Full<Bytes>>, Infallible> {
+    let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
+    if let Ok((response, accepted)) = accept(&mut request) {
+        seen.lock().unwrap().push(format!("STREAM {path}"));
+        tokio::spawn(async move {
+            let mut stream = accepted.stream().await.unwrap();
+            let mut heard = [0; 4];
+            stream.read_exact(&mut heard).await.unwrap();
+            stream.write_all(&heard).await.unwrap();
+            stream.flush().await.unwrap();
+            stream.end("another viewer took over").await.unwrap();
+        });
+        return Ok(response.map(|()| Full::default()));
+    }
+    let asked = format!("{} {path}", request.method());
+    let who = request.headers().get("authorization").map(|value| value.to_str().unwrap().to_owned());
+    let body = request.into_body().collect().await.unwrap().to_bytes();
+    let body = String::from_utf8_lossy(&body).into_owned();
+    seen.lock().unwrap().push(format!("{asked} {body} {}", who.unwrap_or_default()).trim_end().to_owned());
+    let (status, told) = match path.rsplit('/').next() {
+        Some("stop" | "console") => {
+            (409, r#"{"kind":"Status","reason":"Conflict","message":"VM is not running"}"#)
+        }
+        Some("guestosinfo") => (200, r#"{"hostname":"guest"}"#),
+        _ => (202, ""),
+    };
+    let mut response = Response::new(Full::from(told));
+    *response.status_mut() = status.try_into().unwrap();
+    Ok(response)
+}
+
+fn connect(address: &str) -> Connect {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let flags = Flags {
+        kubeconfig: Some("/dev/null".into()),
+        server: Some(address.to_owned()),
+        token: Some("secret".to_owned()),
+        namespace: Some("ns".to_owned()),
+        ..Flags::default()
+    };
+    Connect::new(flags, Program { name: "virtctl".into() })
+}
+
+async fn session(address: &str) -> Session {
+    connect(address).session().await.unwrap().clone()
+}
+
+const VM: &str = "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachines/a";
+const VMI: &str = "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachineinstances/a";
+
+#[tokio::test]
+async fn a_command_is_one_request() {
+    let (address, seen) = server().await;
+    for (line, code) in [
+        ("start a --paused", true),
+        ("start a --dry-run", true),
+        ("restart a --force --grace-period=0", true),
+        ("stop a", false),
+        ("migrate a --addedNodeSelector=k=v", true),
+        ("soft-reboot a", true),
+        ("pause vmi a", true),
+        ("evacuate-cancel vm a --dry-run", true),
+        ("removevolume a --volume-name=v", true),
+        ("guestosinfo a", true),
+    ] {
+        let line = format!("virtctl {line} --kubeconfig=/dev/null --server={address} -n ns --token=secret");
+        let words: Vec<std::ffi::OsString> = line.split(' ').map(Into::into).collect();
+        let ended = tokio::task::spawn_blocking(move || crate::run(&words)).await.unwrap().unwrap();
+        assert_eq!(format!("{ended:?}") == format!("{:?}", std::process::ExitCode::SUCCESS), code, "{line}");
+    }
+    let put = |path: &str, verb: &str, body: &str| format!("PUT {path}/{verb} {body} Bearer secret");
+    let expected = [
+        put(VM, "start", r#"{"paused":true}"#),
+        put(VM, "start", r#"{"dryRun":["All"]}"#),
+        put(VM, "restart", r#"{"gracePeriodSeconds":0}"#),
+        put(VM, "stop", "{}"),
+        put(VM, "migrate", r#"{"addedNodeSelector":{"k":"v"}}"#),
+        put(VMI, "softreboot", ""),
+        put(VMI, "pause", "{}"),
+        put(VM, "evacuate/cancel", r#"{"dryRun":["All"]}"#),
+        put(VM, "removevolume", r#"{"name":"v"}"#),
+        format!("GET {VMI}/guestosinfo  Bearer secret"),
+    ];
+    assert_eq!(*seen.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn streams_carry_bytes_and_a_farewell() {
+    let (address, seen) = server().await;
+    let session = session(&address).await;
+    let query = [("preserveSession", "true")];
+    let mut stream = session.stream(Kind::Vmi, "ns", "a", "vnc", &query).await.unwrap();
+    stream.write_all(b"ping").await.unwrap();
+    stream.flush().await.unwrap();
+    let mut heard = Vec::new();
+    stream.read_to_end(&mut heard).await.unwrap();
+    assert_eq!((&heard[..], stream.farewell()), (&b"ping"[..], Some("another viewer took over")));
+    assert_eq!(*seen.lock().unwrap(), [format!("STREAM {VMI}/vnc?preserveSession=true")]);
+}
+
+#[tokio::test]
+async fn refusals_say_what_the_server_said() {
+    let (address, _) = server().await;
+    let session = session(&address).await;
+    let error = session.put(Kind::Vm, "ns", "a", "stop", None).await.unwrap_err();
+    assert_eq!(
+        error.refusal().map(|refusal| (refusal.code, refusal.message.as_str())),
+        Some((409, "VM is not running"))
+    );
+    let nobody = self::session("http://127.0.0.1:1").await;
+    let error = nobody.put(Kind::Vm, "ns", "a", "stop", None).await.unwrap_err();
+    assert!(matches!(error, Error::Connection(_)), "{error:?}");
+    let told = crate::failure::words(&anyhow::Error::from(error).context("error stopping"));
+    assert!(told.contains("refused") && told.contains("--server"), "{told}");
+}

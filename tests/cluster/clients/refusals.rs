@@ -1,0 +1,63 @@
+//! Requests that must lead nowhere.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use kubevirt_api::vmi::status::VmiPhase;
+use test_kit::{KUBEVIRT, Test};
+
+use crate::machines::guest::wait_for_phase;
+use crate::machines::manifest::{idle, instance};
+
+/// The path of a subresource of an instance.
+fn path(test: &Test, subresource: &str) -> String {
+    let namespace = test.namespace();
+    format!(
+        "/apis/subresources.kubevirt.io/v1/namespaces/{namespace}/virtualmachineinstances/vmi/{subresource}"
+    )
+}
+
+/// What a node hears from virt-api itself, past the API server.
+fn ask_directly(test: &Test, path: &str, more: &[&str]) -> Result<String> {
+    let address = "--output=jsonpath={.spec.clusterIP}";
+    let address = test.cluster().kubectl(&["get", "service", "virt-api", "-n", "kubevirt", address])?;
+    let enter = test.cluster().enter_node("node01")?;
+    let mut curl = Command::new(&enter[0]);
+    curl.args(&enter[1..]).args(["curl", "-sk", "--max-time", "30", "-w", " %{http_code}"]).args(more);
+    let output = curl.arg(format!("https://{address}{path}")).output().context("run curl")?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[tokio::test]
+async fn who_may_not_gets_nowhere() -> Result<()> {
+    KUBEVIRT
+        .run("refusals", async |test| {
+            test.apply(&instance("vmi", idle())).await?;
+            wait_for_phase(test, "vmi", VmiPhase::Running).await?;
+            let info = path(test, "guestosinfo");
+
+            let stranger = ["--as=stranger", "--as-group=system:authenticated", "get", "--raw", &info];
+            let refused = test.kubectl(&stranger).expect_err("a stranger").to_string();
+            ensure!(refused.contains("orbidden"), "{refused}");
+
+            let forged = ["-H", "X-Remote-User: admin", "-H", "X-Remote-Group: system:masters"];
+            let refused = ask_directly(test, &info, &forged)?;
+            ensure!(refused.ends_with(" 401"), "forged headers: {refused}");
+            let refused = ask_directly(test, &info, &[])?;
+            ensure!(refused.ends_with(" 401"), "nobody: {refused}");
+
+            // A token of the cluster is not a certificate of its aggregator.
+            let token = test.kubectl(&["create", "token", "default"])?;
+            let bearer = format!("Authorization: Bearer {}", token.trim());
+            let refused = ask_directly(test, &info, &["-H", &bearer])?;
+            ensure!(refused.ends_with(" 401"), "a token: {refused}");
+
+            // Everybody may ask what there is, and the version.
+            ensure!(
+                ask_directly(test, "/apis/subresources.kubevirt.io/v1/healthz", &[])?.ends_with(" 200"),
+                "health"
+            );
+            Ok(())
+        })
+        .await
+}
