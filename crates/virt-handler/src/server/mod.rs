@@ -33,6 +33,7 @@ use kubevirt_component::tls::{Authorities, Clients, Files, Policy, Tls};
 use kubevirt_component::{Recorder, Store, Watch, serve};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 pub use client::Trust;
 
@@ -69,6 +70,8 @@ pub struct Server {
 /// A server, and who is connected through it.
 struct Desk {
     server: Server,
+    /// All streams that are open.
+    streams: TaskTracker,
     consoles: Seats,
     displays: Seats,
     usb: Slots,
@@ -78,14 +81,10 @@ type Shared = Arc<Desk>;
 
 impl Server {
     /// All that can be asked for.
-    pub fn routes(self) -> Router {
+    fn routes(self, streams: TaskTracker) -> Router {
         let trust = self.trust;
-        let desk = Desk {
-            server: self,
-            consoles: Seats::default(),
-            displays: Seats::default(),
-            usb: Slots::default(),
-        };
+        let (consoles, displays, usb) = (Seats::default(), Seats::default(), Slots::default());
+        let desk = Desk { server: self, streams, consoles, displays, usb };
         let mut router = Router::new();
         for (name, route) in routes() {
             router = router.route(&format!("{INSTANCE}/{name}"), route);
@@ -113,7 +112,11 @@ impl Server {
         let server =
             serve::Server::bind(address, tls).await.with_context(|| format!("cannot listen on {address}"))?;
         tracing::info!(%address, "consoles can be connected to");
-        server.serve(self.routes(), &stop).await;
+        let streams = TaskTracker::new();
+        server.serve(self.routes(streams.clone()), &stop).await;
+        streams.close();
+        // Everyone hears that the handler ends, unless somebody does not listen.
+        let _ = tokio::time::timeout(streams::FAREWELL, streams.wait()).await;
         Ok(())
     }
 }

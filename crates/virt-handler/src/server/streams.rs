@@ -10,6 +10,7 @@ use axum::http::{Response, StatusCode};
 use kubevirt_streams::{Accepted, Stream, Upgraded, accept, join};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::answers::{Answer, Refusal};
 use super::find::{Socket, uid};
@@ -18,7 +19,7 @@ use super::seats::{Occupied, Seat, Seats};
 use super::{Shared, console, vsock};
 
 /// How long a client may take to hear why a stream ends.
-const FAREWELL: Duration = Duration::from_secs(5);
+pub(super) const FAREWELL: Duration = Duration::from_secs(5);
 
 /// What a viewer is told whose place somebody else has taken.
 pub(super) const TAKEN_OVER: &str = "another viewer has connected, and only one can be connected at a time";
@@ -42,6 +43,7 @@ pub(super) struct View<'a> {
     pub(super) uid: &'a str,
     pub(super) what: &'a str,
     pub(super) manner: Manner,
+    pub(super) streams: &'a TaskTracker,
     pub(super) stop: &'a CancellationToken,
 }
 
@@ -52,8 +54,8 @@ pub(super) async fn console(
     request: Request,
 ) -> Answer {
     let vmi = desk.vmi(&subject)?;
-    let (seats, stop) = (&desk.consoles, &desk.server.stop);
-    let view = View { seats, uid: uid(&vmi), what: "console", manner: Manner::Console, stop };
+    let (seats, streams, stop) = (&desk.consoles, &desk.streams, &desk.server.stop);
+    let view = View { seats, uid: uid(&vmi), what: "console", manner: Manner::Console, streams, stop };
     view.open(request, desk.socket(&vmi, "virt-serial0")).await
 }
 
@@ -64,8 +66,8 @@ pub(super) async fn vnc(
     request: Request,
 ) -> Answer {
     let vmi = desk.vmi(&subject)?;
-    let (seats, stop) = (&desk.displays, &desk.server.stop);
-    let view = View { seats, uid: uid(&vmi), what: "VNC", manner: Manner::Whole, stop };
+    let (seats, streams, stop) = (&desk.displays, &desk.streams, &desk.server.stop);
+    let view = View { seats, uid: uid(&vmi), what: "VNC", manner: Manner::Whole, streams, stop };
     view.open(request, desk.socket(&vmi, "virt-vnc")).await
 }
 
@@ -84,7 +86,7 @@ impl View<'_> {
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why)
         })?;
         let connection = connected(socket.connect()).await?;
-        tokio::spawn(carry(accepted, connection, self.manner, seat, self.stop.clone()));
+        self.streams.spawn(carry(accepted, connection, self.manner, seat, self.stop.clone()));
         Ok(answer)
     }
 }
@@ -102,7 +104,7 @@ pub(super) async fn usb(
     };
     let socket = desk.socket(&vmi, &format!("virt-usbredir-{}", slot.number())).await?;
     let connection = connected(socket.connect()).await?;
-    tokio::spawn(carry(accepted, connection, Manner::Whole, slot, desk.server.stop.clone()));
+    desk.streams.spawn(carry(accepted, connection, Manner::Whole, slot, desk.server.stop.clone()));
     Ok(answer)
 }
 
@@ -125,9 +127,9 @@ pub(super) async fn vsock(
     let stop = desk.server.stop.clone();
     if tls {
         let connection = connected(vsock::secure(connection, &desk.server.to_guests)).await?;
-        tokio::spawn(carry(accepted, connection, Manner::Whole, (), stop));
+        desk.streams.spawn(carry(accepted, connection, Manner::Whole, (), stop));
     } else {
-        tokio::spawn(carry(accepted, connection, Manner::Whole, (), stop));
+        desk.streams.spawn(carry(accepted, connection, Manner::Whole, (), stop));
     }
     Ok(answer)
 }

@@ -13,6 +13,7 @@ use kubevirt_streams::{Offer, Stream, Upgraded};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::answers::Answer;
 use super::find::Socket;
@@ -45,8 +46,8 @@ impl Machine {
     }
 
     async fn serve(State(machine): State<Arc<Self>>, request: Request) -> Answer {
-        let (seats, stop) = (&machine.seats, &machine.stop);
-        let view = View { seats, uid: "a", what: "console", manner: machine.manner, stop };
+        let (seats, streams, stop) = (&machine.seats, &TaskTracker::new(), &machine.stop);
+        let view = View { seats, uid: "a", what: "console", manner: machine.manner, streams, stop };
         view.open(request, async { Ok(Socket::of(machine.folder.path(), "socket")) }).await
     }
 
@@ -179,4 +180,17 @@ async fn many_viewers_in_a_row_leave_the_last_one() {
         open += usize::from(ended.is_err());
     }
     assert_eq!((viewers.len(), open), (20, 1));
+}
+
+#[tokio::test]
+async fn two_hundred_consoles_at_once() {
+    let machines: Vec<_> = (0..200).map(|_| Machine::new(Manner::Console)).collect();
+    let mut open = Vec::new();
+    for machine in &machines {
+        let viewer = machine.view("").await.unwrap();
+        open.push((viewer, machine.accept().await));
+    }
+    for (number, (viewer, guest)) in open.iter_mut().enumerate() {
+        says(guest, viewer, format!("login {number}: ").as_bytes()).await;
+    }
 }

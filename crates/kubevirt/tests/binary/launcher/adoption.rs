@@ -18,14 +18,14 @@ use super::handler::PATIENCE;
 use super::pod::{POD, Pod, Settings, UID, vmi};
 
 /// What a handler has of launchers, with a runtime of its own: its end also ends its connections.
-struct Handler {
-    domains: Arc<Domains>,
-    launchers: Arc<Launchers>,
+pub(super) struct Handler {
+    pub(super) domains: Arc<Domains>,
+    pub(super) launchers: Arc<Launchers>,
     runtime: Option<Runtime>,
 }
 
 impl Handler {
-    fn start(pod: &Pod, watchdog: Duration) -> Self {
+    pub(super) fn start(pod: &Pod, watchdog: Duration) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let domains = Arc::new(Domains::load(&pod.records()).unwrap());
@@ -38,14 +38,14 @@ impl Handler {
         Self { domains, launchers: Arc::new(launchers), runtime: Some(runtime) }
     }
 
-    fn look_after(&self) {
+    pub(super) fn look_after(&self) {
         let key = NamespacedName::new("default", "web");
         let owner = Owner { key, uid: UID.into(), pod: POD.into() };
         let _inside = self.runtime.as_ref().unwrap().enter();
         self.launchers.look_after(&owner).unwrap();
     }
 
-    async fn until<T>(&self, what: &str, look: impl Fn(&Self) -> Option<T>) -> T {
+    pub(super) async fn until<T>(&self, what: &str, look: impl Fn(&Self) -> Option<T>) -> T {
         let began = std::time::Instant::now();
         loop {
             if let Some(found) = look(self) {
@@ -58,7 +58,7 @@ impl Handler {
         }
     }
 
-    async fn connected(&self) -> Launcher {
+    pub(super) async fn connected(&self) -> Launcher {
         self.until("connected", |handler| match handler.launchers.contact(UID) {
             Contact::Connected(launcher) => Some(launcher),
             _ => None,
@@ -74,7 +74,7 @@ impl Handler {
         .await
     }
 
-    async fn hears(&self, state: State, reason: Reason) {
+    pub(super) async fn hears(&self, state: State, reason: Reason) {
         self.until(&format!("{state:?}"), |handler| {
             let status = handler.domains.of(UID)?.status.clone();
             (status.status == state && status.reason == reason).then_some(())
@@ -91,7 +91,7 @@ impl Drop for Handler {
     }
 }
 
-async fn pod() -> Pod {
+pub(super) async fn pod() -> Pod {
     Pod::with(Settings { no_handler: true, like_kubelet: true, ..Settings::default() }).await
 }
 

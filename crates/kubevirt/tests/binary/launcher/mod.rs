@@ -13,4 +13,5 @@ mod network;
 mod pod;
 mod power;
 mod proxy;
+mod users;
 mod volumes;
