@@ -94,7 +94,8 @@ impl Image {
     }
 }
 
-const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+/// The type of an image's manifest.
+pub const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 
 /// A file that is gone at the end, unless it got another name.
