@@ -26,7 +26,7 @@ const X86: Recipe = Recipe {
     libraries: &["usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/swtpm"],
     loader: "usr/lib64/ld-linux-x86-64.so.2",
     suite: "trixie",
-    packages: &["qemu-system-x86", "qemu-utils", "ovmf", "swtpm", "swtpm-tools", "virtiofsd", "passt"],
+    packages: &["qemu-system-x86", "qemu-utils", "ovmf", "swtpm", "swtpm-tools", "virtiofsd", "passt", "coreutils"],
     programs: &[
         "usr/bin/qemu-system-x86_64",
         "usr/bin/qemu-img",
@@ -37,6 +37,8 @@ const X86: Recipe = Recipe {
         "usr/bin/certtool",
         "usr/bin/passt",
         "usr/bin/passt.avx2",
+        // Puts `container-disk` where containers of foreign images find it.
+        "usr/bin/cp",
         "usr/libexec/virtiofsd",
         "usr/lib/x86_64-linux-gnu/qemu/hw-display-virtio-gpu.so",
         "usr/lib/x86_64-linux-gnu/qemu/hw-display-virtio-gpu-pci.so",
