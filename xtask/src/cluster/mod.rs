@@ -12,6 +12,7 @@ pub mod certs;
 pub mod cgroups;
 pub mod cli;
 pub mod control_plane;
+pub mod devices;
 pub mod down;
 pub mod kubectl;
 pub mod layout;

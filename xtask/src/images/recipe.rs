@@ -26,7 +26,16 @@ const X86: Recipe = Recipe {
     libraries: &["usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/swtpm"],
     loader: "usr/lib64/ld-linux-x86-64.so.2",
     suite: "trixie",
-    packages: &["qemu-system-x86", "qemu-utils", "ovmf", "swtpm", "swtpm-tools", "virtiofsd", "passt", "coreutils"],
+    packages: &[
+        "qemu-system-x86",
+        "qemu-utils",
+        "ovmf",
+        "swtpm",
+        "swtpm-tools",
+        "virtiofsd",
+        "passt",
+        "coreutils",
+    ],
     programs: &[
         "usr/bin/qemu-system-x86_64",
         "usr/bin/qemu-img",
