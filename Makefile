@@ -10,7 +10,7 @@ export PROPTEST_RNG_SEED ?= 1
 VERSION := $(shell sed -n '/^version/s/.*"\(.*\)"/\1/p' Cargo.toml)
 RELEASE := $(abspath $(or $(CARGO_TARGET_DIR),target))/release
 
-.PHONY: help up down images test test-fast test-cluster lint bench release cluster build packages
+.PHONY: help up down images test test-fast test-cluster soak lint bench release cluster build packages
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -33,6 +33,13 @@ test-fast: packages ## Run the tests that need no cluster
 test-cluster: build ## Run the tests on a real Kubernetes
 	$(XTASK) cluster build
 	cargo test --workspace --locked --no-fail-fast --test cluster -- --test-threads=8; status=$$?; \
+	$(XTASK) cluster down --prefix test; exit $$status
+
+# The same tests, for longer: SOAK_ROUNDS of each, and another order with another SOAK_SEED.
+soak: build ## Kill components and load guests for hours, to find what is rare
+	$(XTASK) cluster build
+	SOAK_ROUNDS=$${SOAK_ROUNDS:-300} SOAK_SEED=$${SOAK_SEED:-$$RANDOM} cargo test --locked -p cluster-tests \
+		--test cluster -- --nocapture --test-threads=1 nobody_notices_when machines_need_no_more; status=$$?; \
 	$(XTASK) cluster down --prefix test; exit $$status
 
 lint: packages ## Check format, lints and dependencies

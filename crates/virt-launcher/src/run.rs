@@ -4,12 +4,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kubevirt_api::names::events;
 use kubevirt_launcher_rpc::{DomainReport, NOTIFY_SOCKET};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::arguments::Arguments;
+use crate::board::Notice;
 use crate::launcher::{Launcher, Stage};
 use crate::notify::Teller;
 use crate::programs::farewell;
@@ -119,6 +121,7 @@ async fn outlive(launcher: &Arc<Launcher>, signals: &mut Signals, patience: Dura
             _ = &mut ended => break,
             name = signals.next() => {
                 tracing::info!(signal = name, "the guest is asked to shut down");
+                launcher.board.notice(told_to_end(name));
                 let launcher = launcher.clone();
                 tokio::spawn(async move { launcher.shut_down_gracefully().await });
             }
@@ -126,6 +129,15 @@ async fn outlive(launcher: &Arc<Launcher>, signals: &mut Signals, patience: Dura
     }
     let (state, reason) = launcher.state();
     lifecycle::exit_code(state, reason)
+}
+
+/// Nobody else tells an instance why its guest has to go.
+fn told_to_end(signal: &str) -> Notice {
+    let message = format!(
+        "The guest is asked to shut down since its container is told to end ({signal}); events of the pod say why, \
+         such as a failed liveness probe"
+    );
+    Notice { kind: "Normal", reason: events::vmi::SHUTTING_DOWN, message }
 }
 
 /// Waits until the handler has heard of the end, if it is there.

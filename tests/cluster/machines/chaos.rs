@@ -1,7 +1,6 @@
 //! Components that are killed at any moment: no machine is lost, doubled or disturbed.
 
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -10,11 +9,12 @@ use kube::api::ListParams;
 use kubevirt_api::vmi::status::VmiPhase;
 use test_kit::{KUBEVIRT, Test};
 
-use super::guest::{instances, wait_for_phase};
+use super::guest::{apply_in_spite, instances, wait_for_phase};
 use super::manifest::{idle, machine, on_node};
+use super::soak;
 
 /// So many blows in `make test`.
-const ROUNDS: usize = 8;
+const ROUNDS: u64 = 8;
 
 /// What is hit.
 #[derive(Clone, Copy, Debug)]
@@ -44,15 +44,13 @@ async fn nobody_notices_when_components_die() -> Result<()> {
             }
             let one = wait_for_phase(test, "one", VmiPhase::Running).await?.uid();
             let two = wait_for_phase(test, "two", VmiPhase::Running).await?.uid();
-            let mut seed = 1u64;
-            for round in 0..ROUNDS {
-                // A fixed sequence that looks like none.
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let blow = BLOWS[usize::try_from(seed >> 33)? % BLOWS.len()];
+            let mut chance = soak::Chance::new()?;
+            for round in 0..soak::rounds(ROUNDS)? {
+                let blow = *chance.pick(&BLOWS);
                 strike(test, blow).with_context(|| format!("round {round}: {blow:?}"))?;
                 // A machine that comes while something is down comes all the same.
                 let newcomer = format!("new{round}");
-                create_in_spite(test, &newcomer).await?;
+                apply_in_spite(test, &machine(&newcomer, "Always", idle())).await?;
                 wait_for_phase(test, &newcomer, VmiPhase::Running)
                     .await
                     .with_context(|| format!("round {round}: {blow:?}"))?;
@@ -83,18 +81,6 @@ fn strike(test: &Test, blow: Blow) -> Result<()> {
             Ok(())
         }
     }
-}
-
-/// Applies a machine, again and again while the webhooks are away.
-async fn create_in_spite(test: &Test, name: &str) -> Result<()> {
-    let manifest = machine(name, "Always", idle());
-    for _ in 0..120 {
-        if test.apply(&manifest).await.is_ok() {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
-    test.apply(&manifest).await.map(drop)
 }
 
 async fn one_pod_each(test: &Test) -> Result<()> {

@@ -1,7 +1,6 @@
 //! How guests end by force: a killed QEMU, a killed launcher, a deleted machine.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -10,7 +9,7 @@ use kube::api::DeleteParams;
 use kubevirt_api::vmi::status::VmiPhase;
 use test_kit::{KUBEVIRT, Test};
 
-use super::guest::{PATIENCE, instances, launcher, machines, wait_for_phase, wait_for_successor};
+use super::guest::{instances, launcher, machines, wait_for_event, wait_for_phase, wait_for_successor};
 use super::manifest::{idle, instance, machine};
 
 /// Ends a process of the pod's node whose command line holds both words: the program's name and the pod's machine.
@@ -36,15 +35,7 @@ async fn a_killed_qemu_fails_its_instance_with_a_reason() -> Result<()> {
             let vmi = wait_for_phase(test, "vmi", VmiPhase::Running).await?;
             kill(test, &launcher(test, &vmi).await?, "qemu-system", "KILL")?;
             wait_for_phase(test, "vmi", VmiPhase::Failed).await?;
-            let begin = Instant::now();
-            loop {
-                let events = test.kubectl(&["events", "--for", "virtualmachineinstance/vmi"])?;
-                if events.contains("The guest crashed") {
-                    return Ok(());
-                }
-                ensure!(begin.elapsed() < PATIENCE, "no word of the end:\n{events}");
-                tokio::time::sleep(Duration::from_millis(500)).await;
-            }
+            wait_for_event(test, "vmi", "The guest crashed").await.map(drop)
         })
         .await
 }

@@ -8,8 +8,10 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use kubevirt_api::vm::VirtualMachine;
+use kubevirt_api::vm::status::PrintableStatus;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::status::VmiPhase;
+use serde_json::Value;
 use test_kit::Test;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -48,12 +50,45 @@ pub async fn wait_for_phase(test: &Test, name: &str, wanted: VmiPhase) -> Result
         .await
 }
 
+/// Waits until the machine shows the status.
+pub async fn wait_for_status(test: &Test, name: &str, wanted: PrintableStatus) -> Result<VirtualMachine> {
+    let what = format!("is {wanted}");
+    test.wait_within(PATIENCE, &machines(test), name, &what, |vm| {
+        vm.status.as_ref().and_then(|status| status.printable_status.as_ref()) == Some(&wanted)
+    })
+    .await
+}
+
 /// Waits until another instance of the name runs than the one of this UID.
 pub async fn wait_for_successor(test: &Test, name: &str, uid: &str) -> Result<VirtualMachineInstance> {
     test.wait_within(PATIENCE, &instances(test), name, "runs anew", |vmi| {
         vmi.uid().as_deref() != Some(uid) && phase(vmi) == Some(VmiPhase::Running)
     })
     .await
+}
+
+/// Applies an object, again and again while webhooks are away or have not heard of a gate.
+pub async fn apply_in_spite(test: &Test, manifest: &Value) -> Result<()> {
+    for _ in 0..120 {
+        if test.apply(manifest).await.is_ok() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    test.apply(manifest).await.map(drop)
+}
+
+/// Waits until the events of an instance hold a text, and returns all of them.
+pub async fn wait_for_event(test: &Test, name: &str, text: &str) -> Result<String> {
+    let begin = Instant::now();
+    loop {
+        let events = test.kubectl(&["events", "--for", &format!("virtualmachineinstance/{name}")])?;
+        if events.contains(text) {
+            return Ok(events);
+        }
+        ensure!(begin.elapsed() < PATIENCE, "no event of {name} says {text:?}:\n{events}");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
 }
 
 /// The launcher pod that runs the instance now.
@@ -64,19 +99,18 @@ pub async fn launcher(test: &Test, vmi: &VirtualMachineInstance) -> Result<Pod> 
     pods.items.into_iter().next().with_context(|| format!("no pod for {}", vmi.name_any()))
 }
 
-/// Waits until the guest greets who is to log in, in the pod's log. The prompt after it is no whole line, so no log
-/// has it.
-pub async fn wait_for_login(test: &Test, vmi: &VirtualMachineInstance) -> Result<()> {
+/// Waits until the guest has said something on its console, which is in the pod's log line by line.
+pub async fn wait_for_words(test: &Test, vmi: &VirtualMachineInstance, words: &str) -> Result<()> {
     let pod = launcher(test, vmi).await?.name_any();
     let begin = Instant::now();
     loop {
         let log = test.kubectl(&["logs", &pod, "--all-containers"]).unwrap_or_default();
-        if log.contains("Welcome to the test guest") {
+        if log.contains(words) {
             return Ok(());
         }
         if begin.elapsed() > PATIENCE {
             let last: Vec<&str> = log.lines().rev().take(30).collect();
-            bail!("{pod} does not ask for a login; its log ends, last line first:\n{}", last.join("\n"));
+            bail!("{pod} does not say {words:?}; its log ends, last line first:\n{}", last.join("\n"));
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }

@@ -2,11 +2,19 @@
 
 mod chaos;
 mod ends;
+mod gates;
 pub mod guest;
+mod hotplug;
 pub mod key;
 mod leftovers;
 pub mod manifest;
+mod memory;
 mod network;
+mod node_loss;
+mod probes;
 mod run_strategies;
 mod seed;
 mod sets;
+mod soak;
+mod storage;
+mod volumes;

@@ -3,22 +3,15 @@
 use anyhow::{Context, Result};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use kubevirt_api::vm::VirtualMachine;
 use kubevirt_api::vm::status::PrintableStatus;
 use kubevirt_api::vmi::status::VmiPhase;
 use serde_json::{Value, json};
 use test_kit::{KUBEVIRT, Test};
 
-use super::guest::{Guest, PATIENCE, instances, machines, may_boot, wait_for_phase, wait_for_successor};
+use super::guest::{
+    Guest, instances, machines, may_boot, wait_for_phase, wait_for_status, wait_for_successor,
+};
 use super::manifest::{guest, idle, machine};
-
-async fn wait_for_status(test: &Test, name: &str, wanted: PrintableStatus) -> Result<VirtualMachine> {
-    let what = format!("is {wanted}");
-    test.wait_within(PATIENCE, &machines(test), name, &what, |vm| {
-        vm.status.as_ref().and_then(|status| status.printable_status.as_ref()) == Some(&wanted)
-    })
-    .await
-}
 
 /// Says what the subresources of virt-api say for users.
 async fn ask(test: &Test, name: &str, requests: Value) -> Result<()> {

@@ -1,46 +1,48 @@
 //! The manifest that the project began with, as it is written there.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use kube::api::{Patch, PatchParams};
+use kubevirt_api::vm::status::PrintableStatus;
 use kubevirt_api::vmi::status::VmiPhase;
 use serde_json::{Value, json};
-use test_kit::KUBEVIRT;
+use test_kit::{KUBEVIRT, Test};
 
-use super::guest::{instances, machines, may_boot, wait_for_login, wait_for_phase};
+use super::guest::{instances, machines, wait_for_phase, wait_for_status, wait_for_words};
+use super::storage;
 
 const MANIFEST: &str = include_str!("seed.yaml");
+/// What the manifest calls the image of its disk, and what a registry calls it.
+const IMAGE: &str = "kubevirt/cirros-registry-disk-demo";
+
+/// An image of a disk that boots with the 64 MB that the manifest has.
+fn demo(test: &Test) -> Result<PathBuf> {
+    let folder = storage::folder(test, "demo")?;
+    let (disk, archive) = (folder.join("disk.img"), folder.join("demo.tar"));
+    std::fs::write(&disk, test_guest::tiny())?;
+    xtask::guest::container_disk(IMAGE, &disk, &archive)?;
+    Ok(archive)
+}
 
 #[tokio::test]
 async fn the_first_manifest_applies_unchanged_and_starts() -> Result<()> {
     KUBEVIRT
         .run("machine-seed", async |test| {
+            let archive = demo(test)?;
+            let _registry = test.cluster().serve_images(&[(IMAGE, &archive)])?;
             let manifest: Value = serde_saphyr::from_str(MANIFEST)?;
             test.apply(&manifest).await?;
-            let vms = machines(test);
-            let stopped = |vm: &kubevirt_api::vm::VirtualMachine| {
-                vm.status
-                    .as_ref()
-                    .and_then(|it| it.printable_status.as_ref())
-                    .is_some_and(|it| it.as_str() == "Stopped")
-            };
-            test.wait(&vms, "testvm", "is stopped", stopped).await?;
+            wait_for_status(test, "testvm", PrintableStatus::Stopped).await?;
             assert!(instances(test).get_opt("testvm").await?.is_none());
 
-            let _leave = may_boot().await?;
-            // No registry is in reach of the nodes: its disk is the guest that they have, which needs more memory.
-            let guest = &test_kit::system_images()?.guest.reference;
-            let disk = json!([
-                {"op": "replace", "path": "/spec/template/spec/volumes/0/containerDisk/image", "value": guest},
-                {"op": "add", "path": "/spec/template/spec/volumes/0/containerDisk/imagePullPolicy", "value": "IfNotPresent"},
-                {"op": "replace", "path": "/spec/template/spec/domain/resources/requests/memory", "value": "192M"},
-            ]);
-            let disk: json_patch::Patch = serde_json::from_value(disk)?;
-            vms.patch("testvm", &PatchParams::default(), &Patch::Json::<()>(disk)).await?;
             let start = json!({"spec": {"running": true}});
-            let vm = vms.patch("testvm", &PatchParams::default(), &Patch::Merge(start)).await?;
+            let vm = machines(test).patch("testvm", &PatchParams::default(), &Patch::Merge(start)).await?;
             assert_eq!(vm.spec.run_strategy, None);
             let vmi = wait_for_phase(test, "testvm", VmiPhase::Running).await?;
-            wait_for_login(test, &vmi).await
+            // It asks for a login, and sees the disk for cloud-init.
+            wait_for_words(test, &vmi, "Welcome to the test guest").await?;
+            wait_for_words(test, &vmi, "Its second disk is called cidata").await
         })
         .await
 }

@@ -18,8 +18,10 @@ mod build;
 mod cache;
 mod console;
 mod fat;
+mod tiny;
 
 pub use build::{COMMAND_LINE, Flavour};
 pub use cache::{Artifacts, artifacts};
 pub use console::{Console, ConsoleError};
 pub use fat::seed;
+pub use tiny::tiny;

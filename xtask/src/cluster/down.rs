@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::layout::Layout;
-use super::{cgroups, lock, processes};
+use super::{cgroups, devices, lock, processes};
 
 /// Ends the cluster and removes all that belongs to it. Says whether there was anything.
 pub fn down(layout: &Layout) -> Result<bool> {
@@ -26,6 +26,9 @@ pub fn clear(layout: &Layout) -> Result<()> {
     processes::stop(layout.root(), |_| true)?;
     // The kernel gives mounts and cgroups of ended processes back a moment later.
     retry(|| cgroups::remove(layout)).context("remove cgroups")?;
+    if rustix::process::geteuid().is_root() {
+        devices::detach(layout).context("give block devices back")?;
+    }
     retry(|| empty(layout.root())).with_context(|| format!("empty {}", layout.root().display()))
 }
 

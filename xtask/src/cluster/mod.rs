@@ -12,6 +12,7 @@ pub mod certs;
 pub mod cgroups;
 pub mod cli;
 pub mod control_plane;
+pub mod devices;
 pub mod down;
 pub mod kubectl;
 pub mod layout;
@@ -19,6 +20,7 @@ pub mod lock;
 pub mod network;
 pub mod node;
 pub mod processes;
+pub mod registry;
 pub mod simulated;
 pub mod state;
 
@@ -36,6 +38,7 @@ use certs::Subject;
 use control_plane::Place;
 use kubectl::Kubectl;
 use layout::{Layout, Node};
+use registry::Registry;
 use state::{Ports, State};
 
 /// What to start.
@@ -202,6 +205,11 @@ impl Cluster {
         let nodes = self.nodes();
         ensure!(!nodes.is_empty(), "cluster {} has no nodes", self.layout.name());
         nodes.iter().try_for_each(|node| node::load_image(&self.layout, &self.binaries, node, archive))
+    }
+
+    /// Lets nodes pull images from archives, under these names, until it is dropped.
+    pub fn serve_images(&self, images: &[(&str, &Path)]) -> Result<Registry> {
+        Registry::serve(self.hub()?, images)
     }
 
     /// Ends everything on a node at once, as a power cut would, and starts the node again.

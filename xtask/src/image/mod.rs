@@ -86,7 +86,7 @@ impl Image {
             MANIFEST,
             &json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": layers}),
         )?;
-        manifest["annotations"] = json!({"io.containerd.image.name": self.reference});
+        manifest["annotations"] = json!({NAME: self.reference});
         let index = json!({"schemaVersion": 2, "manifests": [manifest]});
         append(&mut archive, "index.json", &serde_json::to_vec(&index)?)?;
         archive.into_inner()?.into_inner().context("write image")?.sync_all().context("write image")?;
@@ -94,7 +94,24 @@ impl Image {
     }
 }
 
-const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+/// The name of the image in an OCI archive.
+pub fn reference_of(archive: &Path) -> Result<String> {
+    let file = File::open(archive).with_context(|| format!("open {}", archive.display()))?;
+    for entry in tar::Archive::new(file).entries()? {
+        let entry = entry?;
+        if entry.path()?.as_os_str() == "index.json" {
+            let index: Value = serde_json::from_reader(entry)?;
+            let name = index["manifests"][0]["annotations"][NAME].as_str();
+            return Ok(name.with_context(|| format!("{} names no image", archive.display()))?.to_owned());
+        }
+    }
+    anyhow::bail!("{} is no OCI archive", archive.display())
+}
+
+/// Where an archive says the name of its image.
+const NAME: &str = "io.containerd.image.name";
+/// The type of an image's manifest.
+pub const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 
 /// A file that is gone at the end, unless it got another name.

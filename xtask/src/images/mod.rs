@@ -134,6 +134,21 @@ pub fn build(profile: Profile, out: Option<&Path>, tag: Option<&str>, registry: 
     Ok(images)
 }
 
+/// Images that were packed into a folder before.
+pub fn packed(folder: &Path) -> Result<Images> {
+    let archive = |name: &str| {
+        let file = folder.join(format!("{name}.tar"));
+        let reference = crate::image::reference_of(&file)?;
+        Ok::<_, anyhow::Error>(Archive { reference, file })
+    };
+    Ok(Images {
+        program: folder.join("kubevirt"),
+        components: archive("kubevirt")?,
+        launcher: archive("virt-launcher")?,
+        guest: archive("test-guest")?,
+    })
+}
+
 /// The program under all its names, and nothing else.
 fn components(programs: &program::Programs, root: &Path, archive: &Archive) -> Result<()> {
     install(&programs.kubevirt, root, &COMPONENTS)?;

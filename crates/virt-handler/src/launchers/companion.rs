@@ -18,6 +18,10 @@ use crate::domains::{Owner, has_ended};
 /// The pause before a launcher is called again that was there and did not take the call.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// How often a launcher is asked in vain before it counts as silent. On a host that stood still for a while, much time
+/// passes between two questions, and that is no fault of the launcher.
+const QUESTIONS: u32 = 3;
+
 /// Stays with a launcher until it is gone for good.
 pub(super) async fn accompany(shared: Arc<Shared>, owner: Owner) {
     let loss = stay(&shared, &owner).await;
@@ -151,15 +155,18 @@ async fn learn(shared: &Shared, owner: &Owner, launcher: &Launcher) -> Result<()
 /// Asks a launcher now and then whether it is there, until the connection ends or it is silent for too long.
 async fn watch(shared: &Shared, launcher: &Launcher, mut closed: Closed) -> Result<(), Loss> {
     let watchdog = shared.settings.watchdog;
-    let mut heard = Instant::now();
+    let (mut heard, mut in_vain) = (Instant::now(), 0);
     loop {
         tokio::select! {
             _ = &mut closed => return Ok(()),
-            () = sleep(watchdog / 3) => {}
+            () = sleep(watchdog / QUESTIONS) => {}
         }
         if launcher.is_there().await {
-            heard = Instant::now();
-        } else if heard.elapsed() >= watchdog {
+            (heard, in_vain) = (Instant::now(), 0);
+            continue;
+        }
+        in_vain += 1;
+        if in_vain >= QUESTIONS && heard.elapsed() >= watchdog {
             return Err(Loss::Silent(watchdog));
         }
     }

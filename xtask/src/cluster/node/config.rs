@@ -1,5 +1,7 @@
 //! The settings of containerd, the kubelet, kube-proxy and the pod network.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
 use super::super::binaries::{Binaries, recipes};
@@ -21,8 +23,13 @@ pub const KERNEL_SETTINGS: &[(&str, &str)] = &[
     ("kernel/keys/root_maxbytes", "25000000"),
 ];
 
+/// The folder that says where containerd pulls from.
+pub fn registries(node: &Node) -> PathBuf {
+    node.root.join("registries")
+}
+
 /// containerd's configuration.
-pub fn containerd(binaries: &Binaries) -> String {
+pub fn containerd(binaries: &Binaries, node: &Node) -> String {
     format!(
         r#"version = 3
 root = "/var/lib/containerd"
@@ -33,7 +40,12 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
 [plugins."io.containerd.cri.v1.images".pinned_images]
 sandbox = "{PAUSE_IMAGE}"
 
+[plugins."io.containerd.cri.v1.images".registry]
+config_path = "{registries}"
+
 [plugins."io.containerd.cri.v1.runtime"]
+# As with other runtimes: whoever listens at a low port needs the right to.
+enable_unprivileged_ports = false
 # The machine may be a container itself, without the right to lower scores.
 restrict_oom_score_adj = true
 
@@ -47,6 +59,7 @@ runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
 BinaryName = "{runc}"
 "#,
+        registries = registries(node).display(),
         cni = binaries.folder(&recipes::NETWORK_PLUGINS).display(),
         runc = binaries.program(&recipes::CONTAINER_RUNTIME).display(),
     )
@@ -167,8 +180,10 @@ mod tests {
 
     #[test]
     fn containerd_finds_its_programs_in_the_cache() {
-        let text = containerd(&Binaries::new(Path::new("/c")));
+        let layout = Layout::new(Path::new("/c"), "x").unwrap();
+        let text = containerd(&Binaries::new(Path::new("/c")), &layout.node(1));
         assert!(text.contains(r#"bin_dirs = ["/c/bin/cni-plugins-v1.9.1"]"#));
         assert!(text.contains(r#"BinaryName = "/c/bin/runc-v1.5.2/runc""#));
+        assert!(text.contains(r#"config_path = "/c/clusters/x/node01/registries""#));
     }
 }

@@ -15,7 +15,7 @@ use super::binaries::{Binaries, recipes};
 use super::kubectl::Kubectl;
 use super::layout::{Layout, Node};
 use super::processes::{self, Started};
-use super::{cgroups, network};
+use super::{cgroups, network, registry};
 
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
 const READY_WITHIN: Duration = Duration::from_secs(120);
@@ -39,7 +39,10 @@ pub fn boot(
     for folder in init::folders(node).iter().chain([&layout.shared()]) {
         fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
     }
-    fs::write(node.root.join("containerd.toml"), config::containerd(binaries))?;
+    fs::write(node.root.join("containerd.toml"), config::containerd(binaries, node))?;
+    let registries = config::registries(node).join("_default");
+    fs::create_dir_all(&registries)?;
+    fs::write(registries.join("hosts.toml"), registry::hosts())?;
     fs::write(node.root.join("kubelet.json"), serde_json::to_vec_pretty(&config::kubelet(layout, node))?)?;
     let network = serde_json::to_vec_pretty(&config::pod_network(node))?;
     fs::write(init::own(node, "etc/cni/net.d").join("10-pods.conflist"), network)?;
