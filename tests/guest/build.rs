@@ -14,7 +14,9 @@ fn main() {
         let name = file.strip_prefix(&root).expect("below the root").display();
         let executable = file.metadata().expect("readable").permissions().mode() & 0o111 != 0;
         let mode = if executable { 0o755 } else { 0o644 };
-        writeln!(list, "({:?}, {mode}, include_bytes!({file:?})),", name.to_string()).expect("in memory");
+        // Where the sources lie is asked when the library is built: a target folder may outlive the clone that filled it.
+        let place = format!(r#"concat!(env!("CARGO_MANIFEST_DIR"), "/root/{name}")"#);
+        writeln!(list, "({:?}, {mode}, include_bytes!({place})),", name.to_string()).expect("in memory");
         mix(&mut fingerprint, format!("{name} {mode}").as_bytes());
         mix(&mut fingerprint, &std::fs::read(&file).expect("readable"));
     }
