@@ -40,13 +40,14 @@ fn compile(package: &str, profile: Profile) -> Result<PathBuf> {
         package,
     ]);
     let flags: &[&str] = match profile {
-        Profile::Dev => &["-Cstrip=symbols"],
+        Profile::Dev => &["-C", "strip=symbols"],
         Profile::Release => {
             command.arg("--release");
-            &["-Crelocation-model=static"]
+            // Word for word as in the Makefile: another spelling builds it anew.
+            &["-C", "relocation-model=static"]
         }
     };
-    command.arg("--").arg("-Ctarget-feature=+crt-static").args(flags).stderr(Stdio::inherit());
+    command.args(["--", "-C", "target-feature=+crt-static"]).args(flags).stderr(Stdio::inherit());
     // What `cargo test` and `cargo run` set for the program that calls this would build everything anew.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();

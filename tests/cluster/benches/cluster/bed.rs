@@ -84,7 +84,8 @@ pub fn instance(name: &str) -> Value {
         "metadata": {"name": name},
         "spec": {
             "terminationGracePeriodSeconds": 0,
-            "domain": {"memory": {"guest": "64Mi"}, "devices": {}},
+            // So little that two nodes of two CPUs have room for all.
+            "domain": {"memory": {"guest": "64Mi"}, "devices": {}, "resources": {"requests": {"cpu": "10m"}}},
         },
     })
 }

@@ -12,6 +12,8 @@ mod starts;
 mod usage;
 mod watching;
 
+use std::fmt;
+
 use anyhow::{Result, ensure};
 use bed::Bed;
 
@@ -31,6 +33,13 @@ impl Row {
     }
 }
 
+impl fmt::Display for Row {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, measured, limit, over } = self;
+        write!(formatter, "| {what} | {measured} | {limit} | {} |", if *over { "over" } else { "ok" })
+    }
+}
+
 /// The parts, in the order in which they are run: what needs rest comes first, and what leaves most behind last.
 const PARTS: [&str; 6] = ["idle", "start", "writes", "burst", "cpu", "scale"];
 
@@ -43,21 +52,21 @@ async fn main() -> Result<()> {
     let known = named.iter().all(|name| PARTS.contains(&name.as_str()));
     ensure!(known, "no such part; there are {}", PARTS.join(", "));
     let bed = Bed::up().await?;
-    let mut rows = Vec::new();
+    let mut lines = vec!["| what | measured | limit | |".to_owned(), "|---|---|---|---|".to_owned()];
     for part in PARTS.iter().filter(|part| named.is_empty() || named.iter().any(|name| name == *part)) {
         eprintln!("measuring {part}");
-        rows.extend(match *part {
+        let rows = match *part {
             "idle" => usage::idle(&bed).await?,
             "start" => starts::one(&bed).await?,
             "writes" => starts::writes(&bed).await?,
             "burst" => starts::burst(&bed).await?,
             "cpu" => many::cpu(&bed).await?,
             _ => many::scale(&bed).await?,
-        });
+        };
+        // At once as well: a later part may fail.
+        rows.iter().for_each(|row| eprintln!("  {row}"));
+        lines.extend(rows.iter().map(Row::to_string));
     }
-    println!("| what | measured | limit | |\n|---|---|---|---|");
-    for Row { what, measured, limit, over } in &rows {
-        println!("| {what} | {measured} | {limit} | {} |", if *over { "over" } else { "ok" });
-    }
+    println!("{}", lines.join("\n"));
     Ok(())
 }
