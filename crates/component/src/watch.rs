@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use kube::core::{DeserializeGuard, NamespaceResourceScope};
+use kube::core::NamespaceResourceScope;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::key::NamespacedName;
 use crate::queue::Queue;
+use crate::readable::Readable;
 use crate::store::{Change, IndexOf, State, Store};
 
 /// After this time every object is looked at once more, whether it changed or not: it mends what a mistake of ours,
@@ -27,7 +28,7 @@ type Listener<K> = Box<dyn Fn(&Change<'_, K>) + Send + Sync>;
 
 /// What is to be watched, and who wants to hear of it.
 pub struct Watch<K> {
-    api: Api<DeserializeGuard<K>>,
+    api: Api<Readable<K>>,
     selectors: watcher::Config,
     optional: bool,
     indexes: Vec<(&'static str, IndexOf<K>)>,
@@ -52,7 +53,7 @@ where
         Self::of(Api::namespaced(client, namespace))
     }
 
-    fn of(api: Api<DeserializeGuard<K>>) -> Self {
+    fn of(api: Api<Readable<K>>) -> Self {
         Self {
             api,
             selectors: watcher::Config::default().any_semantic(),
@@ -149,7 +150,7 @@ impl<K> Follower<K>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
 {
-    async fn follow(mut self, api: Api<DeserializeGuard<K>>, selectors: watcher::Config) {
+    async fn follow(mut self, api: Api<Readable<K>>, selectors: watcher::Config) {
         let mut events = pin!(watcher(api, selectors).default_backoff());
         let mut resync = next_resync();
         loop {
@@ -167,7 +168,7 @@ where
         }
     }
 
-    fn take_in(&mut self, event: watcher::Event<DeserializeGuard<K>>) {
+    fn take_in(&mut self, event: watcher::Event<Readable<K>>) {
         match event {
             watcher::Event::Init => self.listed = Some(HashMap::new()),
             watcher::Event::InitApply(object) => {
@@ -226,7 +227,7 @@ where
         }
     }
 
-    fn decoded(&self, object: DeserializeGuard<K>) -> Option<K> {
+    fn decoded(&self, object: Readable<K>) -> Option<K> {
         match object.0 {
             Ok(mut object) => {
                 object.meta_mut().managed_fields = None;

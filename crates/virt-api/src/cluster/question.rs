@@ -8,9 +8,10 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kube::core::params::{GetParams, ListParams};
-use kube::core::{DeserializeGuard, ObjectList, Request};
+use kube::core::{ObjectList, Request};
 use kube::{Client, Resource};
 use kubevirt_api::names::groups;
+use kubevirt_component::Readable;
 use kubevirt_component::patch::is_gone;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -156,7 +157,7 @@ async fn get<K: DeserializeOwned>(
 async fn all<K: Fetched>(client: Client, question: Question) -> kube::Result<Answer> {
     let path = K::url_path(&(), question.namespace());
     let request = Request::new(path).list(&ListParams::default()).map_err(kube::Error::BuildRequest)?;
-    let list = client.request::<ObjectList<DeserializeGuard<K>>>(request).await;
+    let list = client.request::<ObjectList<Readable<K>>>(request).await;
     let items = match list {
         Ok(list) => list.items,
         Err(error) if is_gone(&error) => Vec::new(),
