@@ -127,7 +127,8 @@ where
         + Serialize
         + DeserializeOwned
         + Clone
-        + Debug,
+        + Debug
+        + PartialEq,
 {
     let api = context.api::<K>(&seen.namespace().unwrap_or_default());
     let mut wanted = seen.clone();

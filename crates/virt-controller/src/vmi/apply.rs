@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::PartialObjectMeta;
 use kubevirt_api::names::events::objects;
 use kubevirt_api::names::labels;
 use kubevirt_api::names::reasons::vmi as reasons;
@@ -30,13 +31,15 @@ pub async fn carry_out(context: &Context, observed: &mut Observed, step: &Step) 
         Step::MarkPod { pod, labels, annotations } => {
             let change = json!({"metadata": {"labels": labels, "annotations": annotations}});
             let api = context.api::<Pod>(&namespace(pod.as_ref()));
-            let outcome = api.patch(&pod.name_any(), &PatchParams::default(), &Patch::Merge(change)).await;
+            let (name, parameters) = (pod.name_any(), PatchParams::default());
+            let outcome = api.patch_metadata(&name, &parameters, &Patch::Merge(change)).await;
             unless_gone(outcome, reasons::FAILED_POD_PATCH)
         }
         Step::SetPodCondition { pod, condition } => {
             // The kubelet writes to the same list. This way of patching finds entries by their type.
             let change = json!({"status": {"conditions": [condition]}});
-            let api = context.api::<Pod>(&namespace(pod.as_ref()));
+            // The answer is a whole pod, of which nobody reads more.
+            let api = context.api::<PartialObjectMeta<Pod>>(&namespace(pod.as_ref()));
             let parameters = PatchParams::default();
             let outcome = api.patch_status(&pod.name_any(), &parameters, &Patch::Strategic(change)).await;
             unless_gone(outcome, reasons::FAILED_POD_PATCH)

@@ -88,9 +88,9 @@ async fn reconcile(context: &Context, key: &NamespacedName) -> Result<Next, Retr
 async fn finish(context: &Context, observed: &mut Observed, plan: Plan) -> Result<Next, Retry> {
     let Some(wanted) = &plan.vmi else { return Err(Retry::Restless) };
     let api = context.api::<VirtualMachineInstance>(&observed.vmi.namespace().unwrap_or_default());
-    match patch::write(&api, &observed.vmi, wanted).await {
-        Ok(None) => {}
-        Ok(Some(_)) => context.counts.syncs.written(&NamespacedName::of(observed.vmi.as_ref())),
+    match patch::changed(&api, &observed.vmi, wanted).await {
+        Ok(false) => {}
+        Ok(true) => context.counts.syncs.written(&NamespacedName::of(observed.vmi.as_ref())),
         Err(error) if patch::is_conflict(&error) => return Ok(Next::After(AFTER_CONFLICT)),
         Err(error) if patch::is_gone(&error) => return Ok(Next::Wait),
         Err(error) => return Err(Retry::Write(error)),
