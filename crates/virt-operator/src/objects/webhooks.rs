@@ -23,9 +23,12 @@ pub struct Hook {
     pub group: &'static str,
     /// … and resources of it.
     pub resources: &'static [&'static str],
-    /// Only requests for which a named expression holds.
+    /// Only requests for which a named expression holds, in which [`OURS`] stands for the namespace of our accounts.
     pub only: Option<(&'static str, &'static str)>,
 }
+
+/// What user names of our own components begin with, as expressions have it.
+const OURS: &str = "OURS";
 
 const CREATE: &[&str] = &["CREATE"];
 const UPDATE: &[&str] = &["UPDATE"];
@@ -40,13 +43,21 @@ pub const MUTATING: [Hook; 4] = [
         groups::KUBEVIRT,
         &["virtualmachines"],
     ),
-    hook(
-        "virtualmachineinstances-mutator.kubevirt.io",
-        "/virtualmachineinstances-mutate",
-        WRITE,
-        groups::KUBEVIRT,
-        &["virtualmachineinstances"],
-    ),
+    Hook {
+        // What our own components write to an instance is left as it is, and they write more often than all others.
+        only: Some((
+            "no-own-updates",
+            "request.operation != 'UPDATE' || \
+             !(request.userInfo.username in ['OURS:kubevirt-controller', 'OURS:kubevirt-handler'])",
+        )),
+        ..hook(
+            "virtualmachineinstances-mutator.kubevirt.io",
+            "/virtualmachineinstances-mutate",
+            WRITE,
+            groups::KUBEVIRT,
+            &["virtualmachineinstances"],
+        )
+    },
     hook(
         "migrations-mutator.kubevirt.io",
         "/migration-mutate-create",
@@ -92,13 +103,20 @@ pub const VALIDATING: [Hook; 23] = [
         groups::KUBEVIRT,
         &["virtualmachineinstances"],
     ),
-    hook(
-        "virtualmachineinstances-update-validator.kubevirt.io",
-        "/virtualmachineinstances-validate-update",
-        UPDATE,
-        groups::KUBEVIRT,
-        &["virtualmachineinstances"],
-    ),
+    Hook {
+        // virt-controller may write all but some changes of a specification. Of virt-handler the node is asked, too.
+        only: Some((
+            "no-own-status",
+            "request.userInfo.username != 'OURS:kubevirt-controller' || object.spec != oldObject.spec",
+        )),
+        ..hook(
+            "virtualmachineinstances-update-validator.kubevirt.io",
+            "/virtualmachineinstances-validate-update",
+            UPDATE,
+            groups::KUBEVIRT,
+            &["virtualmachineinstances"],
+        )
+    },
     hook(
         "virtualmachine-validator.kubevirt.io",
         "/virtualmachines-validate",
@@ -299,7 +317,7 @@ fn configuration(
         let service = json!({
             "namespace": config.namespace, "name": service, "path": hook.path, "port": 443
         });
-        webhook(hook, &json!({ "service": service, "caBundle": bundle }))
+        webhook(hook, &json!({ "service": service, "caBundle": bundle }), &config.namespace)
     };
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -309,7 +327,7 @@ fn configuration(
     })
 }
 
-fn webhook(hook: &Hook, client: &Value) -> Value {
+fn webhook(hook: &Hook, client: &Value, namespace: &str) -> Value {
     let mut entry = json!({
         "name": hook.name,
         "admissionReviewVersions": ["v1"],
@@ -326,6 +344,7 @@ fn webhook(hook: &Hook, client: &Value) -> Value {
         }],
     });
     if let Some((name, expression)) = hook.only {
+        let expression = expression.replace(OURS, &format!("system:serviceaccount:{namespace}"));
         entry["matchConditions"] = json!([{ "name": name, "expression": expression }]);
     }
     entry
