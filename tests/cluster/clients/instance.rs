@@ -76,7 +76,7 @@ async fn what_cannot_be_is_told(test: &Test) -> Result<()> {
         (Method::GET, "sev/fetchcertchain", Value::Null, 409, "Attestation not requested"),
         (Method::GET, "sev/querylaunchmeasurement", Value::Null, 409, "Attestation not requested"),
         (Method::PUT, "sev/injectlaunchsecret", secret, 409, "Attestation not requested"),
-        (Method::PUT, "sev/setupsession", session, 409, "Attestation not requested"),
+        (Method::PUT, "sev/setupsession", session, 409, "not in Scheduled phase"),
         (Method::GET, "vsock?port=1", Value::Null, 400, "VSOCK is not attached"),
         (Method::PUT, "redefine-checkpoint", checkpoint, 409, "ChangedBlockTracking is not enabled"),
         (Method::PUT, "backup", backup, 500, "backup"),
