@@ -20,6 +20,10 @@ use crate::subresource::{Error, Kind};
 
 type Seen = Arc<Mutex<Vec<String>>>;
 
+/// An instance that is to leave its node.
+const LEAVING: &str = r#"{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstance","metadata":{"name":"leaving"},
+    "spec":{"domain":{"devices":{}}},"status":{"evacuationNodeName":"n1"}}"#;
+
 /// Starts a server; gives its address and what it will have seen.
 async fn server() -> (String, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -63,6 +67,7 @@ async fn answer(mut request: Request<Incoming>, seen: Seen) -> Result<Response<F
             (409, r#"{"kind":"Status","reason":"Conflict","message":"VM is not running"}"#)
         }
         Some("guestosinfo") => (200, r#"{"hostname":"guest"}"#),
+        Some("leaving") => (200, LEAVING),
         _ => (202, ""),
     };
     let mut response = Response::new(Full::from(told));
@@ -89,6 +94,32 @@ async fn session(address: &str) -> Session {
 const VM: &str = "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachines/a";
 const VMI: &str = "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachineinstances/a";
 
+/// Runs a command line against a server, and tells whether it did what it should.
+async fn run(address: &str, line: &str) -> bool {
+    let line = format!("virtctl {line} --kubeconfig=/dev/null --server={address} -n ns --token=secret");
+    let words: Vec<std::ffi::OsString> = line.split(' ').map(Into::into).collect();
+    let ended = tokio::task::spawn_blocking(move || crate::run(&words)).await.unwrap().unwrap();
+    format!("{ended:?}") == format!("{:?}", std::process::ExitCode::SUCCESS)
+}
+
+#[tokio::test]
+async fn an_evacuation_is_called_off_by_its_node() {
+    let (address, seen) = server().await;
+    assert!(run(&address, "evacuate-cancel vmi leaving").await);
+    assert!(run(&address, "evacuate-cancel vm a --dry-run").await, "whoever may not look names no node");
+    let seen: Vec<String> =
+        seen.lock().unwrap().iter().map(|line| line.replace(" Bearer secret", "")).collect();
+    let leaving = format!("{}leaving", VMI.trim_end_matches('a'));
+    let instances = "/apis/kubevirt.io/v1/namespaces/ns/virtualmachineinstances";
+    let expected = [
+        format!("GET {instances}/leaving "),
+        format!("PUT {leaving}/evacuate/cancel {{\"evacuationNodeName\":\"n1\"}}"),
+        format!("GET {instances}/a "),
+        format!("PUT {VM}/evacuate/cancel {{\"dryRun\":[\"All\"]}}"),
+    ];
+    assert_eq!(seen, expected);
+}
+
 #[tokio::test]
 async fn a_command_is_one_request() {
     let (address, seen) = server().await;
@@ -100,14 +131,10 @@ async fn a_command_is_one_request() {
         ("migrate a --addedNodeSelector=k=v", true),
         ("soft-reboot a", true),
         ("pause vmi a", true),
-        ("evacuate-cancel vm a --dry-run", true),
         ("removevolume a --volume-name=v", true),
         ("guestosinfo a", true),
     ] {
-        let line = format!("virtctl {line} --kubeconfig=/dev/null --server={address} -n ns --token=secret");
-        let words: Vec<std::ffi::OsString> = line.split(' ').map(Into::into).collect();
-        let ended = tokio::task::spawn_blocking(move || crate::run(&words)).await.unwrap().unwrap();
-        assert_eq!(format!("{ended:?}") == format!("{:?}", std::process::ExitCode::SUCCESS), code, "{line}");
+        assert_eq!(run(&address, line).await, code, "{line}");
     }
     let put = |path: &str, verb: &str, body: &str| format!("PUT {path}/{verb} {body} Bearer secret");
     let expected = [
@@ -118,7 +145,6 @@ async fn a_command_is_one_request() {
         put(VM, "migrate", r#"{"addedNodeSelector":{"k":"v"}}"#),
         put(VMI, "softreboot", ""),
         put(VMI, "pause", "{}"),
-        put(VM, "evacuate/cancel", r#"{"dryRun":["All"]}"#),
         put(VM, "removevolume", r#"{"name":"v"}"#),
         format!("GET {VMI}/guestosinfo  Bearer secret"),
     ];

@@ -18,9 +18,9 @@ use crate::machines::manifest::{guest, machine};
 const SOON: Duration = Duration::from_secs(60);
 
 /// A port of this machine leads to the guest's ssh server.
-async fn a_port_leads_there(test: &Test, client: Client) -> Result<()> {
+async fn a_port_leads_there(test: &Test, client: Client, target: &str) -> Result<()> {
     let port = free_port()?;
-    let arguments = ["port-forward", "vmi/vm", &format!("tcp/{port}:22")];
+    let arguments = ["port-forward", target, &format!("tcp/{port}:22")];
     let _forward = Running::start(client.command(test, &arguments)?)?;
     try_for(SOON, || {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
@@ -33,23 +33,28 @@ async fn a_port_leads_there(test: &Test, client: Client) -> Result<()> {
     .await
 }
 
-/// A command runs in the guest by ssh, and a file gets there and back.
-fn ssh_leads_there(test: &Test, client: Client) -> Result<()> {
+/// Runs ssh or scp as root of the guest, without a question.
+fn secure_shell(test: &Test, client: Client, arguments: &[&str]) -> Result<String> {
     let key = key()?.private.to_str().context("a path that is no text")?.to_owned();
     let quiet = ["--local-ssh-opts", "-oStrictHostKeyChecking=no", "--known-hosts=/dev/null"];
-    let identity = ["-i", &key, "--username=root"];
-    let hostname = [&["ssh", "vmi/vm", "--command=hostname"][..], &identity, &quiet].concat();
-    let said = client.run(test, &hostname)?;
+    client.run(test, &[arguments, &["-i", &key, "--username=root"], &quiet].concat())
+}
+
+/// Copies a file from or to a guest.
+pub fn copy_there(test: &Test, client: Client, from: &str, to: &str) -> Result<()> {
+    secure_shell(test, client, &["scp", from, to]).map(drop)
+}
+
+/// A command runs in the guest by ssh, and a file gets there and back.
+fn ssh_leads_there(test: &Test, client: Client) -> Result<()> {
+    let said = secure_shell(test, client, &["ssh", "vmi/vm", "--command=hostname"])?;
     ensure!(said.contains("vm"), "{client:?}: {said}");
     let file = std::env::temp_dir().join(format!("kubevirt-copy-{}-{}", std::process::id(), client.word()));
     std::fs::write(&file, client.word())?;
     let (local, back) = (file.to_str().context("no text")?.to_owned(), file.with_extension("back"));
     let back = back.to_str().context("no text")?.to_owned();
-    let copy = |from: &str, to: &str| {
-        client.run(test, &[&["scp", from, to][..], &identity, &quiet].concat()).map(drop)
-    };
-    copy(&local, "vmi/vm:/tmp/copy")?;
-    copy("vmi/vm:/tmp/copy", &back)?;
+    copy_there(test, client, &local, "vmi/vm:/tmp/copy")?;
+    copy_there(test, client, "vmi/vm:/tmp/copy", &back)?;
     ensure!(std::fs::read_to_string(&back)? == client.word(), "{client:?}: the copy is another");
     std::fs::remove_file(local)?;
     std::fs::remove_file(back)?;
@@ -77,7 +82,9 @@ async fn a_guest_is_reached_by_either_client() -> Result<()> {
             wait_for_phase(test, "vm", VmiPhase::Running).await?;
             Guest::wait(test, "vm").await?;
             for client in CLIENTS {
-                a_port_leads_there(test, client).await?;
+                for target in ["vm/vm", "vmi/vm"] {
+                    a_port_leads_there(test, client, target).await.context(target)?;
+                }
                 ssh_leads_there(test, client)?;
                 the_agent_tells(test, client).await?;
             }

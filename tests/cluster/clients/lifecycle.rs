@@ -15,7 +15,8 @@ fn is_paused(vmi: &VirtualMachineInstance) -> bool {
     conditions.into_iter().any(|condition| condition.type_ == "Paused" && condition.status == "True")
 }
 
-async fn wait_for_pause(test: &Test, name: &str, paused: bool) -> Result<()> {
+/// Waits until an instance is paused, or is not.
+pub async fn wait_for_pause(test: &Test, name: &str, paused: bool) -> Result<()> {
     let what = if paused { "is paused" } else { "is not paused" };
     test.wait_within(PATIENCE, &instances(test), name, what, |vmi| is_paused(vmi) == paused).await.map(drop)
 }

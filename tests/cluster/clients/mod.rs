@@ -1,9 +1,19 @@
 //! Clients of machines: KubeVirt's own virtctl and ours, and clients that should get nowhere.
 
+mod ask;
 mod client;
 mod console;
+mod datagrams;
 mod guest;
+mod instance;
 mod lifecycle;
+mod machine;
+mod memory_dump;
+mod moves;
 mod refusals;
 mod screen;
+mod spec;
 mod terminal;
+mod usb;
+mod volumes;
+mod why;

@@ -57,7 +57,26 @@ async fn who_may_not_gets_nowhere() -> Result<()> {
                 ask_directly(test, "/apis/subresources.kubevirt.io/v1/healthz", &[])?.ends_with(" 200"),
                 "health"
             );
-            Ok(())
+            of_the_installation(test)
         })
         .await
+}
+
+/// What is told of the installation, and what is not.
+fn of_the_installation(test: &Test) -> Result<()> {
+    let get = |what: &str| {
+        test.cluster().kubectl(&["get", "--raw", &format!("/apis/subresources.kubevirt.io/v1/{what}")])
+    };
+    let version = get("version")?;
+    ensure!(version.contains("gitVersion"), "{version}");
+    for (what, words) in [
+        ("guestfs", "guestfs"),
+        ("start-cluster-profiler", "ClusterProfiler"),
+        ("stop-cluster-profiler", "ClusterProfiler"),
+        ("dump-cluster-profiler", "ClusterProfiler"),
+    ] {
+        let said = get(what).unwrap_or_else(|error| format!("{error:#}"));
+        ensure!(said.contains(words), "{what}: {said}");
+    }
+    Ok(())
 }

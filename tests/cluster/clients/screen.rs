@@ -13,10 +13,15 @@ use super::client::{CLIENTS, Client};
 pub struct Running(Child);
 
 impl Running {
-    /// Starts it.
+    /// Starts it, whatever it says.
     pub fn start(mut command: Command) -> Result<Self> {
-        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(Self(command.spawn().context("start")?))
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        Self::of(command)
+    }
+
+    /// Starts it as it is.
+    pub fn of(mut command: Command) -> Result<Self> {
+        Ok(Self(command.stdin(Stdio::null()).spawn().context("start")?))
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod chaos;
 mod ends;
-mod gates;
+pub mod gates;
 pub mod guest;
 mod hotplug;
 pub mod key;
@@ -16,5 +16,5 @@ mod run_strategies;
 mod seed;
 mod sets;
 mod soak;
-mod storage;
+pub mod storage;
 mod volumes;

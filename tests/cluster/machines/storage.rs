@@ -43,8 +43,15 @@ pub fn read(path: &Path, offset: u64, length: usize) -> Result<String> {
 pub async fn claim_folder(test: &Test, name: &str, start: &str) -> Result<PathBuf> {
     let disk = folder(test, name)?.join("disk.img");
     image(&disk, start)?;
-    claim(test, name, "Filesystem", json!({"hostPath": {"path": on_nodes(test, name)}})).await?;
+    claim(test, name, "Filesystem", SIZE, json!({"hostPath": {"path": on_nodes(test, name)}})).await?;
     Ok(disk)
+}
+
+/// A claim on an empty folder that says that it is so large; returns the folder on this machine.
+pub async fn claim_empty_folder(test: &Test, name: &str, size: u64) -> Result<PathBuf> {
+    let folder = folder(test, name)?;
+    claim(test, name, "Filesystem", size, json!({"hostPath": {"path": on_nodes(test, name)}})).await?;
+    Ok(folder)
 }
 
 /// A claim on a block device that starts with a text; the device goes when it is dropped.
@@ -55,7 +62,7 @@ pub async fn claim_device(test: &Test, name: &str, start: &str) -> Result<Device
     ensure!(output.status.success(), "losetup: {}", String::from_utf8_lossy(&output.stderr));
     let path = String::from_utf8(output.stdout)?.trim().to_owned();
     let device = Device { file, path };
-    claim(test, name, "Block", json!({"local": {"path": device.path}})).await?;
+    claim(test, name, "Block", SIZE, json!({"local": {"path": device.path}})).await?;
     Ok(device)
 }
 
@@ -74,10 +81,10 @@ impl Drop for Device {
 }
 
 /// A claim and the volume that it is bound to, which both have the name.
-async fn claim(test: &Test, name: &str, mode: &str, source: Value) -> Result<()> {
+async fn claim(test: &Test, name: &str, mode: &str, size: u64, source: Value) -> Result<()> {
     let (namespace, volume) = (test.namespace(), format!("{}-{name}", test.namespace()));
     let mut spec = json!({
-        "capacity": {"storage": SIZE.to_string()},
+        "capacity": {"storage": size.to_string()},
         "accessModes": ["ReadWriteOnce"],
         "persistentVolumeReclaimPolicy": "Retain",
         "storageClassName": "",
@@ -94,7 +101,7 @@ async fn claim(test: &Test, name: &str, mode: &str, source: Value) -> Result<()>
     test.apply(&object("PersistentVolume", &volume, spec)).await?;
     let claim = json!({
         "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": SIZE.to_string()}},
+        "resources": {"requests": {"storage": size.to_string()}},
         "storageClassName": "",
         "volumeName": volume,
         "volumeMode": mode,

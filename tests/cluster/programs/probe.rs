@@ -1,8 +1,8 @@
 //! What the pods of the cluster's tests run: `serve PORT TEXT`, `get ADDRESS`, `write FILE TEXT`, `read FILE`,
-//! `owner FILE`, `environment NAME`, `status FIELD`.
+//! `owner FILE`, `environment NAME`, `status FIELD`; and guests: `echo PORT`, for datagrams.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 
 fn main() {
@@ -23,6 +23,14 @@ fn main() {
             let mut answer = String::new();
             stream.read_to_string(&mut answer).unwrap();
             print!("{}", answer.rsplit("\r\n").next().unwrap());
+        }
+        ["echo", port] => {
+            let socket = UdpSocket::bind(format!("0.0.0.0:{port}")).unwrap();
+            let mut datagram = [0; 65536];
+            loop {
+                let (length, from) = socket.recv_from(&mut datagram).unwrap();
+                socket.send_to(&datagram[..length], from).unwrap();
+            }
         }
         ["write", file, text] => std::fs::write(file, text).unwrap(),
         ["read", file] => print!("{}", std::fs::read_to_string(file).unwrap()),

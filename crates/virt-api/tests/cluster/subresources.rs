@@ -266,10 +266,39 @@ async fn nodes_do_what_is_asked(server: &Server<'_>) -> Result<()> {
     let machines: Api<VirtualMachine> = server.test.api();
     let status = machines.get("guest").await?.status.unwrap_or_default();
     assert_eq!(status.state_change_requests.unwrap_or_default().len(), 2);
+    evacuations_are_called_off(server).await.context("evacuation")?;
     let migrated = put(server, "virtualmachineinstances/guest/migrate", &Value::Null).await?;
     assert_eq!(migrated.code, 404, "only machines migrate: {migrated:?}");
     let api: Api<VirtualMachineInstanceMigration> = server.test.api();
     assert!(api.list(&Default::default()).await?.items.is_empty());
+    Ok(())
+}
+
+async fn evacuations_are_called_off(server: &Server<'_>) -> Result<()> {
+    const CANCEL: &str = "virtualmachineinstances/guest/evacuate/cancel";
+    let own: Api<VirtualMachineInstance> =
+        Api::namespaced(server.controller.clone(), server.test.namespace());
+    let instances: Api<VirtualMachineInstance> = server.test.api();
+    let leaves = async || -> Result<Option<String>> {
+        Ok(instances.get("guest").await?.status.and_then(|status| status.evacuation_node_name))
+    };
+    let leave = Patch::Merge(json!({ "status": { "evacuationNodeName": "here" } }));
+    let named = |node: &str| json!({ "evacuationNodeName": node });
+
+    // A status is not for users to write, and there is nothing to call off.
+    instances.patch("guest", &PatchParams::default(), &leave).await?;
+    assert_eq!(leaves().await?, None);
+    assert_eq!(put(server, CANCEL, &named("x")).await?.code, 200);
+
+    for meant in [named("here"), named(""), Value::Null] {
+        own.patch("guest", &PatchParams::default(), &leave).await?;
+        let other = put(server, CANCEL, &named("x")).await?;
+        assert!(other.code == 409 && other.message().contains("is \"here\" and not \"x\""), "{other:?}");
+        let dry = put(server, CANCEL, &json!({ "evacuationNodeName": "here", "dryRun": ["All"] })).await?;
+        assert_eq!((dry.code, leaves().await?.as_deref()), (200, Some("here")), "{dry:?}");
+        let stays = put(server, CANCEL, &meant).await?;
+        assert_eq!((stays.code, leaves().await?), (200, None), "{meant}: {stays:?}");
+    }
     Ok(())
 }
 

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use kubevirt_api::vmi::VirtualMachineInstance;
 
 use super::dry_run_body;
-use crate::connect::Connect;
+use crate::connect::{Connect, Session};
 use crate::output::say;
 use crate::subresource::Kind;
 use crate::target;
@@ -31,7 +32,11 @@ impl Arguments {
     pub async fn run(self, connect: &Connect) -> Result<ExitCode> {
         let kind = target::kind(&self.kind)?;
         let session = connect.session().await?;
-        let body = dry_run_body(self.dry_run);
+        let mut body = dry_run_body(self.dry_run);
+        // KubeVirt's own server calls off only the evacuation whose node is named.
+        if let Some(node) = leaves(session, &self.name).await {
+            body["evacuationNodeName"] = node.into();
+        }
         let word = match kind {
             Kind::Vm => "VM",
             Kind::Vmi => "VMI",
@@ -44,4 +49,10 @@ impl Arguments {
         say!("{of} was canceled evacuation");
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The node that an instance is to leave, if it is and may be looked at.
+async fn leaves(session: &Session, name: &str) -> Option<String> {
+    let vmi = session.api::<VirtualMachineInstance>(None).get_opt(name).await.ok()??;
+    vmi.status?.evacuation_node_name
 }

@@ -32,7 +32,8 @@ pub fn check(node: &Node, drain_taint: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Calls it off; nothing if the instance is not to leave.
+/// Calls it off; nothing if the instance is not to leave. A request that names no node, as those of KubeVirt's virtctl,
+/// means whichever it is.
 pub fn cancel(
     vmi: &Seen<VirtualMachineInstance>,
     options: &EvacuateCancelOptions,
@@ -41,8 +42,9 @@ pub fn cancel(
     if leaves.is_empty() {
         return Ok(None);
     }
-    if options.evacuation_node_name != leaves {
-        let why = format!("evacuationNodeName is {leaves:?} and not {:?}", options.evacuation_node_name);
+    let meant = options.evacuation_node_name.as_str();
+    if !meant.is_empty() && meant != leaves {
+        let why = format!("evacuationNodeName is {leaves:?} and not {meant:?}");
         return Err(Failure::conflict(About::Instance, name_of(&**vmi), why));
     }
     Ok(Some(Change::of(Target::Instance).test(PATH, &json!(leaves)).remove(PATH)))
@@ -69,8 +71,11 @@ mod tests {
     fn only_the_evacuation_that_is_meant() {
         assert_eq!(cancel(&vmi(Value::Null), &options("")), Ok(None));
         assert_eq!(cancel(&vmi(json!("here")), &options("there")).unwrap_err().code, 409);
-        let change = cancel(&vmi(json!("here")), &options("here")).unwrap().unwrap();
-        assert_eq!(change.operations.len(), 2);
+        for meant in ["here", ""] {
+            let change = cancel(&vmi(json!("here")), &options(meant)).unwrap().unwrap();
+            let test = json!({ "op": "test", "path": PATH, "value": "here" });
+            assert_eq!((change.operations.len(), &change.operations[0]), (2, &test), "{meant:?}");
+        }
         assert_eq!(node(&vmi(json!("there"))), "there");
         assert_eq!(node(&vmi(json!(""))), "here");
     }

@@ -233,6 +233,16 @@ fn pods_that_do_not_start() {
     image.events.push(warning("Failed", "Failed to pull image \"x\": manifest unknown"));
     is(&image, "image-pull", &["manifest unknown", "name and tag"]);
     is(&with(pending("ErrImagePull", "unauthorized")), "image-pull", &["image launcher", "pull secret"]);
+    // An image that is a volume keeps a container waiting whose own image is there.
+    let disk = json!({"domain": {"devices": {}}, "volumes": [{"name": "root", "containerDisk": {"image": "disk:1"}}]});
+    let mut volume = evidence(
+        vm("Always"),
+        json!({"spec": disk, "status": {"phase": "Scheduling"}}),
+        pending("ErrImagePull", "failed"),
+    );
+    volume.events.push(warning("Failed", "Failed to pull image \"disk:1\": not found"));
+    volume.events.push(warning("Failed", "Error: ErrImagePull"));
+    is(&volume, "image-pull", &["the image disk:1 (the disk root)", "disk:1\": not found"]);
     let mut mount = with(pending("ContainerCreating", ""));
     mount.events.push(warning("FailedAttachVolume", "Multi-Attach error for volume"));
     is(&mount, "mount", &["in use on another node"]);

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{ContainerStatus, PodCondition};
 use kubevirt_api::names::{conditions, reasons};
 use kubevirt_api::vmi::status::VmiPhase;
+use kubevirt_api::vmi::volumes::ContainerDiskSource;
 
 use super::super::evidence::Evidence;
 use super::super::explain::Explanation;
@@ -10,6 +11,19 @@ use super::super::scheduler;
 
 /// What a container disk's container is called, before the name of its volume.
 const DISK_CONTAINER: &str = "volume";
+
+/// Why a container waits for an image.
+const NO_IMAGE: [&str; 6] = [
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "RegistryUnavailable",
+    "ImageInspectError",
+];
+
+/// What a kubelet says of an image that it could not pull, before its name.
+const FAILED: &str = "Failed to pull image";
 
 /// Whether the guest has not begun.
 fn before_start(e: &Evidence) -> bool {
@@ -78,43 +92,7 @@ pub fn unschedulable(e: &Evidence) -> Option<Explanation> {
 
 /// An image cannot be pulled.
 pub fn image(e: &Evidence) -> Option<Explanation> {
-    const REASONS: [&str; 6] = [
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "InvalidImageName",
-        "ErrImageNeverPull",
-        "RegistryUnavailable",
-        "ImageInspectError",
-    ];
-    if !before_start(e) {
-        return None;
-    }
-    let waiting = containers(e).into_iter().find_map(|container| {
-        let waiting = container.state.as_ref()?.waiting.as_ref()?;
-        REASONS.contains(&waiting.reason.as_deref()?).then_some((container, waiting))
-    });
-    let pulled = || {
-        let event = e.events.iter().rev().find(|event| {
-            event.warning
-                && (event.message.contains("Failed to pull image")
-                    || event.message.contains("ImagePullBackOff"))
-        })?;
-        Some((None, event.message.clone()))
-    };
-    let (image, message) = match waiting {
-        Some((container, waiting)) => {
-            let whose = match container.name.strip_prefix(DISK_CONTAINER) {
-                Some(volume) => {
-                    format!("{} (the disk {})", container.image, volume.trim_start_matches("containerdisk-"))
-                }
-                None => container.image.clone(),
-            };
-            // What was said at the first attempt tells more than that it is tried again.
-            let first = pulled().map(|(_, message): (Option<String>, _)| message);
-            (Some(whose), first.or_else(|| waiting.message.clone()).unwrap_or_default())
-        }
-        None => pulled()?,
-    };
+    let (image, message) = unpulled(e).filter(|_| before_start(e))?;
     let which = image.map(|image| format!("the image {image}")).unwrap_or_else(|| "an image".to_owned());
     let next = match message.as_str() {
         m if m.contains("not found") || m.contains("manifest unknown") => "Check the image's name and tag.",
@@ -134,6 +112,54 @@ pub fn image(e: &Evidence) -> Option<Explanation> {
             .because(message)
             .next(next),
     )
+}
+
+/// An image that could not be pulled, if it is known which, and what is said of it.
+fn unpulled(e: &Evidence) -> Option<(Option<String>, String)> {
+    let waiting = containers(e).into_iter().find_map(|container| {
+        let waiting = container.state.as_ref()?.waiting.as_ref()?;
+        NO_IMAGE.contains(&waiting.reason.as_deref()?).then_some((container, waiting))
+    });
+    let warnings: Vec<&str> =
+        e.events.iter().rev().filter(|event| event.warning).map(|event| event.message.as_str()).collect();
+    let told = |words: &str| warnings.iter().find(|said| said.contains(words)).copied();
+    // Containers wait also for images that are volumes, whose names only events tell.
+    let own = waiting.and_then(|(container, _)| told(&format!("{FAILED} \"{}\"", container.image)));
+    let of_container = waiting.map(|(container, _)| image_of(container));
+    let (image, attempt) = match (own, told(FAILED)) {
+        (Some(own), _) => (of_container, Some(own)),
+        (None, Some(other)) => (quoted(other).map(|image| with_disk(e, image)).or(of_container), Some(other)),
+        (None, None) => (of_container, None),
+    };
+    // What was said of an attempt tells more than that it is tried again.
+    let said = waiting.map(|(_, waiting)| waiting.message.as_deref().unwrap_or_default());
+    let message = attempt.or(said).or_else(|| told("ImagePullBackOff"))?;
+    Some((image, message.to_owned()))
+}
+
+/// The image of a container, and the disk that it brings.
+fn image_of(container: &ContainerStatus) -> String {
+    match container.name.strip_prefix(DISK_CONTAINER) {
+        Some(volume) => {
+            format!("{} (the disk {})", container.image, volume.trim_start_matches("containerdisk-"))
+        }
+        None => container.image.clone(),
+    }
+}
+
+/// An image, and the disk that it brings.
+fn with_disk(e: &Evidence, image: &str) -> String {
+    let volumes = e.vmi.iter().flat_map(|vmi| vmi.spec.volumes.iter().flatten());
+    let brings = |disk: &ContainerDiskSource| disk.image == image;
+    match volumes.into_iter().find(|volume| volume.container_disk.as_ref().is_some_and(brings)) {
+        Some(volume) => format!("{image} (the disk {})", volume.name),
+        None => image.to_owned(),
+    }
+}
+
+/// What is in the first quotes of a text.
+fn quoted(text: &str) -> Option<&str> {
+    text.split('"').nth(1)
 }
 
 /// A volume cannot be attached or mounted.
