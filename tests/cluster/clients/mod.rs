@@ -6,4 +6,5 @@ mod guest;
 mod lifecycle;
 mod refusals;
 mod screen;
+mod streams;
 mod terminal;
