@@ -14,22 +14,7 @@ mod watching;
 
 use anyhow::{Result, ensure};
 use bed::Bed;
-
-/// A number, and what it may be at most.
-struct Row {
-    what: String,
-    measured: String,
-    limit: String,
-    over: bool,
-}
-
-impl Row {
-    /// A row whose numbers are of one unit.
-    fn new(what: impl Into<String>, unit: &str, measured: f64, limit: f64) -> Self {
-        let text = |number: f64| format!("{number:.2} {unit}");
-        Self { what: what.into(), measured: text(measured), limit: text(limit), over: measured > limit }
-    }
-}
+use test_kit::Row;
 
 /// The parts, in the order in which they are run: what needs rest comes first, and what leaves most behind last.
 const PARTS: [&str; 6] = ["idle", "start", "writes", "burst", "cpu", "scale"];
@@ -55,9 +40,6 @@ async fn main() -> Result<()> {
             _ => many::scale(&bed).await?,
         });
     }
-    println!("| what | measured | limit | |\n|---|---|---|---|");
-    for Row { what, measured, limit, over } in &rows {
-        println!("| {what} | {measured} | {limit} | {} |", if *over { "over" } else { "ok" });
-    }
+    Row::print(&rows);
     Ok(())
 }
