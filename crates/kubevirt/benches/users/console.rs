@@ -128,11 +128,12 @@ async fn output(line: &mut Box<dyn Line>) -> Result<f64> {
     press(line, command.as_bytes()).await?;
     let (mut seen, mut tail, mut piece) = (0, Vec::new(), vec![0; 64 << 10]);
     while !tail.windows(3).any(|word| word == b"END") {
+        // The word may come in two pieces, and with a prompt behind it.
+        tail.drain(..tail.len().saturating_sub(2));
         let length = timeout(PATIENCE, line.read(&mut piece)).await.context("the output stops")??;
         ensure!(length > 0, "the console ended");
         seen += piece[..length].iter().filter(|byte| **byte == b'#').count();
         tail.extend_from_slice(&piece[..length]);
-        tail.drain(..tail.len().saturating_sub(16));
     }
     let took = began.elapsed().as_secs_f64();
     // The command itself has one of them; and a prompt of root another.
