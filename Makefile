@@ -51,6 +51,7 @@ lint: packages ## Check format, lints and dependencies
 bench: packages release ## Measure
 	cargo bench --locked -p kubevirt-admission
 	KUBEVIRT_BINARY=$(RELEASE)/kubevirt cargo bench --locked --profile dev -p kubevirt --bench launcher
+	KUBEVIRT_BINARY=$(RELEASE)/kubevirt cargo bench --locked -p kubevirt --bench users && \
 	cargo bench --locked --profile dev -p cluster-tests --bench cluster; status=$$?; \
 	cargo xtask cluster down --prefix bench; exit $$status
 

@@ -4,6 +4,8 @@ mod arguments;
 mod cluster;
 mod counters;
 mod subresources;
+#[cfg(test)]
+mod testing;
 mod webhooks;
 
 use std::ffi::OsString;

@@ -10,7 +10,7 @@ use test_kit::{KUBEVIRT, Test};
 
 use super::client::{CLIENTS, Client};
 use super::screen::{Running, free_port, try_for};
-use super::{console, screen};
+use super::{console, screen, streams};
 use crate::machines::guest::{Guest, PATIENCE, may_boot, wait_for_phase};
 use crate::machines::key::key;
 use crate::machines::manifest::{guest, machine};
@@ -80,7 +80,7 @@ async fn a_guest_is_reached_by_either_client() -> Result<()> {
             let _leave = may_boot().await?;
             test.apply(&machine("vm", "Always", guest("vm")?)).await?;
             wait_for_phase(test, "vm", VmiPhase::Running).await?;
-            Guest::wait(test, "vm").await?;
+            let guest = Guest::wait(test, "vm").await?;
             for client in CLIENTS {
                 for target in ["vm/vm", "vmi/vm"] {
                     a_port_leads_there(test, client, target).await.context(target)?;
@@ -90,6 +90,8 @@ async fn a_guest_is_reached_by_either_client() -> Result<()> {
             }
             console::is_typed_on(test, "vm").await.context("console")?;
             screen::is_seen(test, "vm").await.context("screen")?;
+            streams::the_console_changes_hands(test, "vm").await.context("many viewers")?;
+            streams::ports_are_forwarded_at_once(test, "vm", &guest).await.context("many ports")?;
             Ok(())
         })
         .await

@@ -13,6 +13,7 @@ mod moves;
 mod refusals;
 mod screen;
 mod spec;
+mod streams;
 mod terminal;
 mod usb;
 mod volumes;

@@ -35,7 +35,10 @@ async fn a_killed_qemu_fails_its_instance_with_a_reason() -> Result<()> {
             let vmi = wait_for_phase(test, "vmi", VmiPhase::Running).await?;
             kill(test, &launcher(test, &vmi).await?, "qemu-system", "KILL")?;
             wait_for_phase(test, "vmi", VmiPhase::Failed).await?;
-            wait_for_event(test, "vmi", "The guest crashed").await.map(drop)
+            let events = wait_for_event(test, "vmi", "The guest crashed").await?;
+            let crash = events.lines().find(|line| line.contains("The guest crashed")).unwrap_or_default();
+            ensure!(crash.contains("Warning") && crash.contains("Stopped"), "{crash}");
+            Ok(())
         })
         .await
 }

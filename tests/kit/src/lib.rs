@@ -27,9 +27,11 @@ mod crds;
 mod images;
 mod objects;
 mod report;
+mod row;
 mod shared;
 mod test;
 mod wait;
 
+pub use row::Row;
 pub use shared::{API_SERVER, KUBEVIRT, NODES, Shared, system_images};
 pub use test::Test;

@@ -25,6 +25,8 @@ mod routes;
 mod seen;
 
 #[cfg(test)]
+mod any_request;
+#[cfg(test)]
 mod tests;
 
 use std::sync::{Arc, Mutex};

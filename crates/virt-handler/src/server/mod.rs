@@ -5,6 +5,8 @@
 //! streams to QEMU's sockets in the launcher's files, which are not trusted.
 
 mod answers;
+#[cfg(test)]
+mod any_request;
 mod body;
 mod client;
 mod commands;

@@ -31,6 +31,11 @@ impl Say {
     }
 }
 
+/// That the wish could not be carried out, if it could not: the one who wished it is told why.
+pub fn failed(failure: Option<&str>) -> Option<Say> {
+    failure.map(|failure| Say::warning(events::vmi::SYNC_FAILED, failure))
+}
+
 /// What happened between the instance as it was seen and as it was written.
 pub fn changes(
     seen: &VirtualMachineInstance,
@@ -100,3 +105,7 @@ fn volumes(seen: &VirtualMachineInstance, told: &VirtualMachineInstance) -> Vec<
     };
     of(told).iter().filter_map(moved).collect()
 }
+
+#[cfg(test)]
+#[path = "events_tests.rs"]
+mod tests;

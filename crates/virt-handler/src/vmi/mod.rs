@@ -203,8 +203,8 @@ impl Instances {
             self.memory.forget(uid);
             self.own.syncs.forget(key);
         }
-        if let (Some(failure), Some(vmi)) = (&outcome.failure, &observed.vmi) {
-            self.say(vmi, [Say::warning(kubevirt_api::names::events::vmi::SYNC_FAILED, failure)]);
+        if let Some(vmi) = &observed.vmi {
+            self.say(vmi, events::failed(outcome.failure.as_deref()));
         }
         let subject = observed.vmi.clone().or_else(|| known.map(|owner| Arc::new(reference(&owner))));
         if let Some(subject) = &subject {

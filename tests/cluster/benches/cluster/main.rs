@@ -12,33 +12,9 @@ mod starts;
 mod usage;
 mod watching;
 
-use std::fmt;
-
 use anyhow::{Result, ensure};
 use bed::Bed;
-
-/// A number, and what it may be at most.
-struct Row {
-    what: String,
-    measured: String,
-    limit: String,
-    over: bool,
-}
-
-impl Row {
-    /// A row whose numbers are of one unit.
-    fn new(what: impl Into<String>, unit: &str, measured: f64, limit: f64) -> Self {
-        let text = |number: f64| format!("{number:.2} {unit}");
-        Self { what: what.into(), measured: text(measured), limit: text(limit), over: measured > limit }
-    }
-}
-
-impl fmt::Display for Row {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { what, measured, limit, over } = self;
-        write!(formatter, "| {what} | {measured} | {limit} | {} |", if *over { "over" } else { "ok" })
-    }
-}
+use test_kit::Row;
 
 /// The parts, in the order in which they are run: what needs rest comes first, and what leaves most behind last.
 const PARTS: [&str; 6] = ["idle", "start", "writes", "burst", "cpu", "scale"];
@@ -52,7 +28,7 @@ async fn main() -> Result<()> {
     let known = named.iter().all(|name| PARTS.contains(&name.as_str()));
     ensure!(known, "no such part; there are {}", PARTS.join(", "));
     let bed = Bed::up().await?;
-    let mut lines = vec!["| what | measured | limit | |".to_owned(), "|---|---|---|---|".to_owned()];
+    let mut all = Vec::new();
     for part in PARTS.iter().filter(|part| named.is_empty() || named.iter().any(|name| name == *part)) {
         eprintln!("measuring {part}");
         let rows = match *part {
@@ -65,8 +41,8 @@ async fn main() -> Result<()> {
         };
         // At once as well: a later part may fail.
         rows.iter().for_each(|row| eprintln!("  {row}"));
-        lines.extend(rows.iter().map(Row::to_string));
+        all.extend(rows);
     }
-    println!("{}", lines.join("\n"));
+    Row::print(&all);
     Ok(())
 }

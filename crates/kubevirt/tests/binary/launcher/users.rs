@@ -1,6 +1,8 @@
 //! What users ask of a machine, by way of the handler's door, with real TLS, a real launcher and a real guest.
 
+mod crowd;
 mod door;
+mod many;
 
 use std::time::Duration;
 
@@ -10,18 +12,31 @@ use serde_json::{Value, json};
 use test_guest::Console;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use self::door::Door;
+use self::door::{Behind, Door};
 use super::adoption::{Handler, pod};
 use super::handler::PATIENCE;
-use super::pod::vmi;
+use super::pod::{Pod, vmi};
 
 const LONG: Duration = Duration::from_secs(60);
+
+/// The door of the pod's handler.
+async fn door_of(pod: &Pod, handler: &Handler, machine: &Value) -> Door {
+    Door::open(Behind {
+        vmis: vec![serde_json::from_value(machine.clone()).unwrap()],
+        domains: handler.domains.clone(),
+        launchers: handler.launchers.clone(),
+        pods: pod.pods(),
+        records: pod.records(),
+        private: pod.private(),
+    })
+    .await
+}
 
 #[tokio::test]
 async fn only_virt_api_is_let_in() {
     let pod = pod().await;
     let handler = Handler::start(&pod, LONG);
-    let door = Door::open(&pod, &handler, &vmi(json!({}))).await;
+    let door = door_of(&pod, &handler, &vmi(json!({}))).await;
     let unknown = "/v1/namespaces/default/virtualmachineinstances/other/pause";
 
     // Whoever has no certificate of the authority does not even get an answer.
@@ -93,7 +108,7 @@ async fn a_guest_is_seen_and_commanded_through_the_door() {
     let handler = Handler::start(&pod, LONG);
     handler.look_after();
     handler.connected().await;
-    let door = Door::open(&pod, &handler, &machine).await;
+    let door = door_of(&pod, &handler, &machine).await;
     let refused = door.client().await.stream("console").await.unwrap_err();
     assert_eq!(refused.0, 400, "there is no machine yet: {}", refused.1);
 
