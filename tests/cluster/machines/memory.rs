@@ -101,8 +101,9 @@ fn in_memory_group(test: &Test, pod: &Pod, script: &str) -> Result<String> {
     let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_deref());
     let compute = statuses.unwrap_or_default().iter().find(|it| it.name == "compute");
     let id = compute.and_then(|it| it.container_id.as_deref()?.split_once("://")).context("no container")?.1;
-    // Either version of control groups.
-    let folder = format!("find /sys/fs/cgroup -type d -name '*{id}*' | grep -E 'memory|{id}$' | head -n 1");
+    // Either version of control groups, or both: in one of the folders memory is counted.
+    let folders = format!("find /sys/fs/cgroup -type d -name '*{id}*'");
+    let folder = format!("for it in $({folders}); do [ -e $it/memory.stat ] && echo $it; done | head -n 1");
     let script = format!("cd $({folder}) && {{ {script}; }}");
     let enter = test.cluster().enter_node(&node)?;
     let output = Command::new(&enter[0]).args(&enter[1..]).args(["sh", "-c", &script]).output()?;
