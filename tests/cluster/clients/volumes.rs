@@ -45,7 +45,7 @@ async fn plug_and_pull(
     client.run(test, &add)?;
     let ready = |vmi: &VirtualMachineInstance| phase(vmi) == Some(VolumePhase::Ready);
     test.wait_within(PATIENCE, &instances(test), name, "has its disk", ready).await?;
-    let found = shell.run(&format!("head -c 64 {device}"))?;
+    let found = shell.begin_of(device)?;
     ensure!(found.contains(WORDS), "{device} has {found:?}");
     let said = client.fail(test, &add)?;
     ensure!(said.contains("already exists"), "a disk twice: {said}");

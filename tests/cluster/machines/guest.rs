@@ -166,6 +166,12 @@ impl<'a> Guest<'a> {
         Ok(said)
     }
 
+    /// What a disk begins with. A guest has it a moment after its host plugged it in.
+    pub fn begin_of(&self, disk: &str) -> Result<String> {
+        let there = format!("for second in $(seq 50); do [ -e {disk} ] && break; sleep 1; done");
+        self.run(&format!("{there}; head -c 64 {disk}"))
+    }
+
     /// Starts a command that takes the connection with it.
     pub fn start(&self, command: &str) {
         let _ = self.run(&format!("({command}) >/dev/null 2>&1 &"));
