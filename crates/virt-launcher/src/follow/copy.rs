@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::Bounds;
 use super::source::Source;
-use super::watch::{Happened, Watch, rest};
+use super::watch::{Happened, Watch, has_room, rest};
 
 /// Time in which small pieces gather. A guest's console comes byte by byte; nobody reads faster than this.
 const GATHER: Duration = Duration::from_millis(50);
@@ -31,23 +31,24 @@ pub(super) fn run(
         if piece.left.is_empty() {
             piece.left = 0..source.read(&mut piece.bytes)?;
         }
-        if !piece.left.is_empty() {
-            if watch.room(output.as_fd())? == Happened::Room {
-                piece.write(output)?;
-                continue;
-            }
-            // Nobody takes what we write, and the file still grows.
-            std::thread::sleep(GATHER);
-            watch.renew()?;
-        } else if stopping {
+        if !piece.left.is_empty() && has_room(output.as_fd())? {
+            piece.write(output)?;
+            continue;
+        }
+        if piece.left.is_empty() && stopping {
             return Ok(());
         }
+        // Before each wait: the file may have grown past its bounds, and then never again.
         let lost = bounds.map_or(Ok(0), |bounds| source.keep_within(bounds))?;
         if lost > 0 {
             tracing::warn!(bytes = lost, "a part of the file is not copied: nobody takes what is written");
         }
         if piece.left.is_empty() {
             stopping = watch.changed(stop)? == Happened::Stop || rest(stop, GATHER)? == Happened::Stop;
+            watch.renew()?;
+        } else if watch.room(output.as_fd())? != Happened::Room {
+            // Nobody takes what we write, and the file still grows.
+            std::thread::sleep(GATHER);
             watch.renew()?;
         }
     }

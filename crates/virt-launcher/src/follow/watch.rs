@@ -98,6 +98,11 @@ pub(super) fn rest(stop: &PipeReader, time: Duration) -> io::Result<Happened> {
     first(&[(stop.as_fd(), PollFlags::IN, Happened::Stop)], Some(time))
 }
 
+/// Whether there is room in an output now.
+pub(super) fn has_room(output: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(first(&[(output, PollFlags::OUT, Happened::Room)], Some(Duration::ZERO))? == Happened::Room)
+}
+
 /// The first of all that happens.
 fn first(all: &[(BorrowedFd<'_>, PollFlags, Happened)], time: Option<Duration>) -> io::Result<Happened> {
     let time = time.and_then(|time| Timespec::try_from(time).ok());
