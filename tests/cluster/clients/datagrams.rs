@@ -14,9 +14,9 @@ use crate::machines::guest::Guest;
 use crate::machines::storage;
 
 /// The port in the guest.
-const PORT: u16 = 7;
+pub const PORT: u16 = 7;
 
-/// Starts a program in the guest that sends datagrams back.
+/// Starts a program in the guest that sends datagrams back, and what comes over connections.
 pub fn are_echoed(test: &Test, shell: &Guest<'_>, name: &str) -> Result<()> {
     let folder = storage::folder(test, "programs")?;
     compile_program("probe", include_str!("../programs/probe.rs"), &folder, &folder)?;

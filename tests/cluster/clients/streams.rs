@@ -10,6 +10,7 @@ use test_kit::Test;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
+use super::datagrams;
 use crate::machines::guest::{Guest, PATIENCE};
 
 /// So many want the console at once.
@@ -20,8 +21,6 @@ const PORTS: usize = 200;
 const CONNECTING: usize = 8;
 /// How much goes through each of them, and back.
 const LENGTH: usize = 10_000;
-/// Where the guest sends back what it gets.
-const ECHO: u16 = 7777;
 
 /// Opens a stream to an instance.
 async fn open(test: &Test, name: &str, what: &str) -> Result<Stream<Upgraded>> {
@@ -82,8 +81,8 @@ async fn prompts(mut viewer: Stream<Upgraded>) -> Result<()> {
 
 /// Two hundred connections to a port of the guest are open at once, and each carries its own bytes both ways.
 pub async fn ports_are_forwarded_at_once(test: &Test, name: &str, guest: &Guest<'_>) -> Result<()> {
-    guest.start(&format!("nc -ll -p {ECHO} -e cat"));
-    let what = format!("portforward/{ECHO}/tcp");
+    datagrams::are_echoed(test, guest, name)?;
+    let what = format!("portforward/{}/tcp", datagrams::PORT);
     let began = Instant::now();
     while open(test, name, &what).await.is_err() {
         ensure!(began.elapsed() < PATIENCE, "the guest does not listen");

@@ -1,5 +1,6 @@
 //! What the pods of the cluster's tests run: `serve PORT TEXT`, `get ADDRESS`, `write FILE TEXT`, `read FILE`,
-//! `owner FILE`, `environment NAME`, `status FIELD`; and guests: `echo PORT`, for datagrams.
+//! `owner FILE`, `environment NAME`, `status FIELD`; and guests: `echo PORT`, for datagrams
+//! and connections.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -25,6 +26,8 @@ fn main() {
             print!("{}", answer.rsplit("\r\n").next().unwrap());
         }
         ["echo", port] => {
+            let listener = TcpListener::bind(format!("0.0.0.0:{port}")).unwrap();
+            std::thread::spawn(move || listener.incoming().for_each(|stream| send_back(stream.unwrap())));
             let socket = UdpSocket::bind(format!("0.0.0.0:{port}")).unwrap();
             let mut datagram = [0; 65536];
             loop {
@@ -46,4 +49,9 @@ fn main() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// Sends all back that comes, beside everything else.
+fn send_back(stream: TcpStream) {
+    std::thread::spawn(move || std::io::copy(&mut &stream, &mut &stream));
 }
