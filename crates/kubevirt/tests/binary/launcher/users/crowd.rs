@@ -130,7 +130,7 @@ fn pod(number: usize) -> String {
 
 /// Whether its viewer does not read for a while.
 pub(crate) fn is_slow(number: usize) -> bool {
-    number % SLOW == 0
+    number.is_multiple_of(SLOW)
 }
 
 /// How many files a process has open.

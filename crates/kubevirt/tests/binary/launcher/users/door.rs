@@ -64,7 +64,7 @@ impl Behind {
         let mut vmis = Vec::new();
         for (vmi, pod) in known {
             let of = |text: &Option<String>| text.clone().unwrap_or_default();
-            let key = NamespacedName::new(&of(&vmi.metadata.namespace), &of(&vmi.metadata.name));
+            let key = NamespacedName::new(of(&vmi.metadata.namespace), of(&vmi.metadata.name));
             domains.note(&Owner { key, uid: of(&vmi.metadata.uid), pod }).unwrap();
             vmis.push(vmi);
         }
