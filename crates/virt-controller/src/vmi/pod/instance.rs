@@ -111,6 +111,13 @@ pub(super) fn bounded(vmi: &VirtualMachineInstance) -> bool {
     dedicated(vmi) || guaranteed(vmi)
 }
 
+/// Whether the kernel ends the machine when it takes more memory than was counted.
+pub(super) fn memory_limited(vmi: &VirtualMachineInstance) -> bool {
+    let limits = vmi.spec.domain.resources.as_ref().and_then(|resources| resources.limits.as_ref());
+    let limit = limits.and_then(|limits| limits.get("memory")?.amount().ok());
+    bounded(vmi) || limit.is_some_and(|limit| !limit.is_zero())
+}
+
 /// Number of virtual CPUs; 0 if the topology is left open.
 pub(super) fn vcpus(vmi: &VirtualMachineInstance) -> i64 {
     let Some(cpu) = &vmi.spec.domain.cpu else { return 1 };

@@ -74,7 +74,8 @@ fn each_thing_costs_what_it_should() {
         (json!({ "readinessProbe": probe, "livenessProbe": { "guestAgentPing": {} } }), 40),
         (json!({ "readinessProbe": { "tcpSocket": { "port": 1 } } }), 0),
         (json!({ "domain": { "memory": { "reservedOverhead": { "addedOverhead": "100Mi" } } } }), 100),
-        (json!({ "domain": { "cpu": { "cores": 1, "dedicatedCpuPlacement": true } } }), 32),
+        (json!({ "domain": { "cpu": { "cores": 1, "dedicatedCpuPlacement": true } } }), 48),
+        (json!({ "domain": { "resources": { "limits": { "memory": "256Mi" } } } }), 48),
         (json!({ "architecture": "arm64" }), 128),
     ];
     for (patch, more) in cases {

@@ -39,8 +39,8 @@ fn virtual_cpus_share_those_of_the_node() {
 #[test]
 fn memory_follows_the_guest() {
     let memory = |domain: Value| requests(domain, 10)["memory"].clone();
-    // 60 MiB are beside the guest, and its page tables.
+    // 60 MiB are beside the guest, and its page tables; 48 more where there is a limit.
     assert_eq!(memory(json!({ "devices": {}, "memory": { "guest": "128Mi" } })), "189Mi");
-    assert_eq!(memory(json!({ "devices": {}, "resources": { "limits": { "memory": "128Mi" } } })), "189Mi");
+    assert_eq!(memory(json!({ "devices": {}, "resources": { "limits": { "memory": "128Mi" } } })), "237Mi");
     assert_eq!(memory(json!({ "devices": {}, "memory": { "hugepages": { "pageSize": "2Mi" } } })), "60Mi");
 }
