@@ -22,36 +22,9 @@ const COUNTED: usize = 3000;
 /// The most that a review may take in the middle, in milliseconds.
 const LIMIT: f64 = 1.0;
 
-/// An instance as people write them: disks, an interface, cloud-init, limits.
-fn typical() -> Value {
-    json!({
-        "apiVersion": "kubevirt.io/v1",
-        "kind": "VirtualMachineInstance",
-        "metadata": {"name": "web", "namespace": "default", "labels": {"app": "web"}},
-        "spec": {
-            "domain": {
-                "cpu": {"cores": 2},
-                "memory": {"guest": "2Gi"},
-                "resources": {"requests": {"memory": "2Gi", "cpu": "100m"}},
-                "devices": {
-                    "disks": [
-                        {"name": "root", "disk": {"bus": "virtio"}, "bootOrder": 1},
-                        {"name": "data", "disk": {"bus": "virtio"}, "serial": "data1"},
-                        {"name": "cloud-init", "disk": {"bus": "virtio"}},
-                    ],
-                    "interfaces": [{"name": "default", "masquerade": {}, "ports": [{"port": 22}]}],
-                    "rng": {},
-                },
-            },
-            "networks": [{"name": "default", "pod": {}}],
-            "terminationGracePeriodSeconds": 60,
-            "volumes": [
-                {"name": "root", "containerDisk": {"image": "registry.example/debian:13"}},
-                {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
-                {"name": "cloud-init", "cloudInitNoCloud": {"userData": "#cloud-config\nhostname: web\n"}},
-            ],
-        },
-    })
+/// The instance that rules are measured with, too.
+fn typical() -> Result<Value> {
+    Ok(serde_json::from_str(include_str!("../../../admission/benches/typical.json"))?)
 }
 
 fn review(object: &Value) -> Vec<u8> {
@@ -77,7 +50,7 @@ pub async fn reviews(api: &Api) -> Result<Vec<Row>> {
     let stream = TokioIo::new(stream.map_err(anyhow::Error::msg)?);
     let (mut webhook, connection) = handshake(TokioExecutor::new(), stream).await?;
     tokio::spawn(connection);
-    let mut object = typical();
+    let mut object = typical()?;
     let mutate = measure(&mut webhook, "/virtualmachineinstances-mutate", &object).await?;
     let answer = ask(&mut webhook, "/virtualmachineinstances-mutate", &review(&object)).await?;
     let patch = answer["response"]["patch"].as_str().context("no patch")?;
