@@ -11,6 +11,7 @@ use rustls::pki_types::CertificateDer;
 use serde_json::json;
 use tower::ServiceExt;
 
+use super::tests::server_with;
 use super::*;
 use crate::testing::ApiServer;
 
@@ -52,23 +53,10 @@ struct Hit {
 
 fn server(api: &ApiServer) -> Arc<Subresources> {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = api.client();
-    let stop = CancellationToken::new();
-    stop.cancel();
     let gates = ["HotplugVolumes", "ObjectGraph", "WorkloadEncryptionSEV", "VSOCK"];
     let gates = json!({ "configuration": { "developerConfiguration": { "featureGates": gates } } });
     let installation = json!({ "metadata": { "name": "kubevirt" }, "spec": gates });
-    let config = ClusterConfig::of(&serde_json::from_value(installation).unwrap());
-    let arguments = clap::Parser::try_parse_from(["virt-api", "--install-namespace=test"]).unwrap();
-    let needs = Needs {
-        arguments: &arguments,
-        client: client.clone(),
-        reviews: client.clone(),
-        cluster: Arc::new(Cluster::start(&client, client.clone(), &stop)),
-        configuration: Configuration::fixed(config),
-        metrics: &Metrics::new(),
-    };
-    Arc::new(Subresources::start(needs, &stop))
+    server_with(api.client(), ClusterConfig::of(&serde_json::from_value(installation).unwrap()))
 }
 
 /// The request as the server gets it; none if HTTP has no such request.

@@ -9,10 +9,8 @@ use tower::ServiceExt;
 
 use super::*;
 
-/// A server whose API server is not there.
-fn server() -> Arc<Subresources> {
-    let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
-    let client = Client::try_from(config).unwrap();
+/// A server with a client of an API server, whatever that is.
+pub(super) fn server_with(client: Client, config: ClusterConfig) -> Arc<Subresources> {
     let stop = CancellationToken::new();
     stop.cancel();
     let arguments = clap::Parser::try_parse_from(["virt-api", "--install-namespace=test"]).unwrap();
@@ -21,10 +19,16 @@ fn server() -> Arc<Subresources> {
         client: client.clone(),
         reviews: client.clone(),
         cluster: Arc::new(Cluster::start(&client, client.clone(), &stop)),
-        configuration: Configuration::fixed(ClusterConfig::default()),
+        configuration: Configuration::fixed(config),
         metrics: &Metrics::new(),
     };
     Arc::new(Subresources::start(needs, &stop))
+}
+
+/// A server whose API server is not there.
+fn server() -> Arc<Subresources> {
+    let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    server_with(Client::try_from(config).unwrap(), ClusterConfig::default())
 }
 
 async fn ask(server: &Arc<Subresources>, request: Request<Body>) -> (u16, Value) {
