@@ -139,6 +139,24 @@ fn webhooks_are_those_of_kubevirt() {
 }
 
 #[test]
+fn only_writes_of_our_own_accounts_pass_without_review() {
+    let config = config();
+    let ours = |name: &str| format!("'system:serviceaccount:{}:{name}'", config.namespace);
+    let expression = |hooks: &serde_json::Value, name: &str| {
+        let all = hooks["webhooks"].as_array().unwrap();
+        let hook = all.iter().find(|hook| hook["name"] == name).unwrap();
+        hook["matchConditions"][0]["expression"].as_str().unwrap().to_owned()
+    };
+    let mutating = expression(&webhooks::mutating(&config), "virtualmachineinstances-mutator.kubevirt.io");
+    let update =
+        expression(&webhooks::validating(&config), "virtualmachineinstances-update-validator.kubevirt.io");
+    assert!(mutating.contains(&ours(accounts::CONTROLLER)) && mutating.contains(&ours(accounts::HANDLER)));
+    // Of a handler the node is asked, so its writes are reviewed.
+    assert!(update.contains(&ours(accounts::CONTROLLER)) && !update.contains(accounts::HANDLER));
+    assert!(![mutating, update].iter().any(|text| text.contains("OURS")));
+}
+
+#[test]
 fn webhooks_hear_of_every_version() {
     let mutating = webhooks::mutating(&config());
     assert_eq!(mutating["webhooks"][0]["rules"][0]["apiVersions"], serde_json::json!(["v1", "v1alpha3"]));
