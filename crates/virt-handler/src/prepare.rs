@@ -11,7 +11,7 @@ use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_network::Wiring;
 
 pub use crate::container_disks::Checksums;
-pub use crate::hotplug::HotplugState;
+pub use crate::hotplug::{HotplugState, Progress};
 pub use crate::isolation::{Folders, Place};
 pub use error::PrepareError;
 pub(crate) use error::failed;

@@ -31,14 +31,35 @@ const IMAGE: &str = "disk.img";
 pub struct HotplugState {
     /// Name of the volume.
     pub volume: String,
-    /// Whether the launcher can use it; if not, what it waits for.
-    pub mounted: Result<(), String>,
+    /// Whether the launcher can use it.
+    pub progress: Progress,
+}
+
+/// Whether a launcher can use a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It can.
+    Mounted,
+    /// No pod has brought it to the node; the VMI says so when one has.
+    Unattached,
+    /// Something is missing on the node, and nobody tells when it is there.
+    Waits(String),
 }
 
 impl HotplugState {
     /// What is waited for, if anything.
     pub(crate) fn waiting(&self) -> Option<String> {
-        self.mounted.as_ref().err().map(|why| format!("volume {:?}: {why}", self.volume))
+        let why = match &self.progress {
+            Progress::Mounted => return None,
+            Progress::Unattached => "it is not attached to the node yet",
+            Progress::Waits(why) => why,
+        };
+        Some(format!("volume {:?}: {why}", self.volume))
+    }
+
+    /// What has to be looked for again, if anything.
+    pub(crate) fn missing(&self) -> Option<String> {
+        self.waiting().filter(|_| matches!(self.progress, Progress::Waits(_)))
     }
 }
 
@@ -50,19 +71,19 @@ pub(crate) fn plug(
 ) -> Result<Vec<HotplugState>, PrepareError> {
     let mut states = Vec::new();
     for wanted in decide::wanted(vmi) {
-        let mounted = match one(&wanted, place, ledger) {
-            Ok(()) => Ok(()),
-            Err(PrepareError::NotYet(why) | PrepareError::Failed { reason: why }) => Err(why),
+        let progress = match &wanted.pod {
+            None => Progress::Unattached,
+            Some(pod) => match one(&wanted, pod, place, ledger) {
+                Ok(()) => Progress::Mounted,
+                Err(PrepareError::NotYet(why) | PrepareError::Failed { reason: why }) => Progress::Waits(why),
+            },
         };
-        states.push(HotplugState { volume: wanted.volume, mounted });
+        states.push(HotplugState { volume: wanted.volume, progress });
     }
     Ok(states)
 }
 
-fn one(wanted: &Wanted, place: &Place, ledger: &mut Ledger) -> Result<(), PrepareError> {
-    let Some(pod) = &wanted.pod else {
-        return Err(PrepareError::NotYet("it is not attached to the node yet".into()));
-    };
+fn one(wanted: &Wanted, pod: &str, place: &Place, ledger: &mut Ledger) -> Result<(), PrepareError> {
     place.folders().check(pod)?;
     match wanted.form {
         Form::Block => block(wanted, pod, place, ledger),

@@ -13,17 +13,38 @@ use super::options::{fingerprint, options};
 use super::{Instances, LookError, Outcome, Step, pod_here, reference, volumes};
 use crate::domains::Owner;
 use crate::launchers::{CommandError, Contact, Launcher};
-use crate::prepare::{self, Place, PrepareError};
+use crate::prepare::{self, HotplugState, Place, PrepareError};
 
 /// Where plugged volumes are in the launcher's container.
 const PLUGGED: &str = "/var/run/kubevirt/hotplug-disks";
+/// So many tries take about 10 s.
+const LONG: u32 = 13;
 
 /// Why a step came to nothing.
 enum Trouble {
     /// It takes a little longer.
     NotYet(String),
+    /// Something was not plugged or unplugged, which the machine does not suffer from.
+    Plugging(Plugging),
     /// It does not work like this.
     Failed(String),
+}
+
+/// What was not plugged or unplugged.
+struct Plugging {
+    /// What others have to bring first.
+    missing: Vec<String>,
+    /// What does not work.
+    problems: Vec<String>,
+}
+
+impl Plugging {
+    /// What the user hears of after so many tries: what does not work at once, what is missing once it takes long.
+    fn told(&self, tries: u32) -> Vec<Say> {
+        let problems = self.problems.iter().filter(|_| tries == 0);
+        let missing = self.missing.iter().filter(|_| tries == LONG);
+        problems.chain(missing).map(|why| Say::warning(events::vmi::HOTPLUG_FAILED, why)).collect()
+    }
 }
 
 impl From<PrepareError> for Trouble {
@@ -85,6 +106,10 @@ impl Instances {
             }
             Err(Trouble::NotYet(why)) => {
                 tracing::debug!(vmi = %key, %why, "not yet");
+                outcome.again = Some(self.memory.change(uid, super::memory::Memory::wait));
+            }
+            Err(Trouble::Plugging(what)) => {
+                outcome.say = what.told(self.memory.of(uid).not_yet);
                 outcome.again = Some(self.memory.change(uid, super::memory::Memory::wait));
             }
             Err(Trouble::Failed(why)) => outcome.failure = Some(why),
@@ -162,8 +187,6 @@ impl Instances {
             memory.on_node.plugged(&running.hotplug);
             memory.on_node.network = Some(running.network.clone());
         });
-        let problems = running.problems.iter();
-        let say = problems.map(|problem| Say::warning(events::vmi::HOTPLUG_FAILED, problem)).collect();
         let options = options(vmi, &config, &self.topology, &running.network);
         let print = fingerprint(vmi, &options);
         if memory.synced != Some(print) {
@@ -171,7 +194,11 @@ impl Instances {
             self.memory.change(uid, |memory| memory.synced = Some(print));
         }
         self.dump_memory(uid, vmi, &launcher).await?;
-        Ok(say)
+        let missing: Vec<String> = running.hotplug.iter().filter_map(HotplugState::missing).collect();
+        if missing.is_empty() && running.problems.is_empty() {
+            return Ok(Vec::new());
+        }
+        Err(Trouble::Plugging(Plugging { missing, problems: running.problems }))
     }
 
     /// Has the guest's memory written where that is wished for and not begun.
@@ -274,4 +301,18 @@ fn is_settled(vmi: &VirtualMachineInstance) -> bool {
     let mut interfaces = vmi.spec.domain.devices.interfaces.iter().flatten();
     let leaves = |interface: &Interface| interface.state == Some(InterfaceState::Absent);
     !volumes.into_iter().any(|volume| volume.hotplug_volume.is_some()) && !interfaces.any(leaves)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_told_once_and_late() {
+        let plugging = Plugging { missing: vec!["a".into()], problems: vec!["b".into()] };
+        let said = |tries| plugging.told(tries).iter().map(|say| say.message.clone()).collect::<Vec<_>>();
+        let told: Vec<(u32, Vec<String>)> =
+            (0..50).map(|tries| (tries, said(tries))).filter(|(_, said)| !said.is_empty()).collect();
+        assert_eq!(told, [(0, vec!["b".to_owned()]), (LONG, vec!["a".to_owned()])]);
+    }
 }

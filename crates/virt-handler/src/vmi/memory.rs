@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kubevirt_network::Wiring;
 
-use crate::prepare::HotplugState;
+use crate::prepare::{HotplugState, Progress};
 
 /// The first pause before a guest goes on whose disk failed.
 const FIRST_RESUME: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ pub struct OnNode {
 impl OnNode {
     /// Takes in how far plugged volumes have got.
     pub fn plugged(&mut self, states: &[HotplugState]) {
-        let mounted = states.iter().filter(|state| state.mounted.is_ok());
+        let mounted = states.iter().filter(|state| state.progress == Progress::Mounted);
         self.mounted = mounted.map(|state| state.volume.clone()).collect();
     }
 }
