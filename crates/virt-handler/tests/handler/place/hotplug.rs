@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use kubevirt_admission::ClusterConfig;
-use kubevirt_virt_handler::prepare::{PrepareError, after_end, before_start, while_running};
+use kubevirt_virt_handler::prepare::{PrepareError, Progress, after_end, before_start, while_running};
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ fn files_and_devices_are_plugged_and_unplugged() {
         let error = before_start(&early, &place, &config).await.unwrap_err();
         assert!(matches!(&error, PrepareError::NotYet(text) if text.contains("not attached")), "{error}");
         let outcome = while_running(&early, &place, &config).await.unwrap();
-        assert!(outcome.hotplug[0].mounted.is_err());
+        assert!(matches!(outcome.hotplug[0].progress, Progress::Waits(_)), "{:?}", outcome.hotplug);
 
         // The pod that brings them to the node.
         let (disk, backup) = (node.path("claim-file"), node.path("claim-backup"));
@@ -82,7 +82,11 @@ fn files_and_devices_are_plugged_and_unplugged() {
             ]),
         );
         let prepared = before_start(&all, &place, &config).await.unwrap();
-        assert!(prepared.hotplug.iter().all(|state| state.mounted.is_ok()), "{:?}", prepared.hotplug);
+        assert!(
+            prepared.hotplug.iter().all(|state| state.progress == Progress::Mounted),
+            "{:?}",
+            prepared.hotplug
+        );
         let at = |name: &str| seen(&place, &format!("var/run/kubevirt/hotplug-disks/{name}"));
         assert_eq!(fs::read_to_string(at("file.img")).unwrap(), "a disk");
         fs::write(at("file.img"), "written").unwrap();
