@@ -36,6 +36,6 @@ pub use numbers::normalize_numbers;
 pub use parse::SchemaError;
 pub use path::{Path, Segment};
 pub use problem::{Found, Problem, ProblemKind};
-pub use strict::{ParseError, parse_strict};
+pub use strict::{ParseError, parse_strict, parse_strict_without};
 pub use unknown::{prune, unknown_fields};
 pub use validate::validate;

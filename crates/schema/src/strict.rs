@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::Deserializer;
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use crate::depth::MAX_DEPTH;
@@ -26,9 +26,19 @@ pub struct ParseError {
 /// As in the API server the last of several values wins. More than [`MAX_DEPTH`] levels are an
 /// error.
 pub fn parse_strict(text: &[u8]) -> Result<(Value, Vec<Path>), ParseError> {
+    parse_strict_without(text, &[])
+}
+
+/// The same without the values at the given paths, which are skipped as if they were not there.
+pub fn parse_strict_without(text: &[u8], unread: &[&str]) -> Result<(Value, Vec<Path>), ParseError> {
+    let is_unread = |name: &str, at: &Trail<'_>| {
+        // To write the path down is dear, and the last name of it nearly always differs.
+        unread.iter().any(|path| path.ends_with(name) && at.path().to_string() == *path)
+    };
     let mut duplicates = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let document = Reader { at: &Trail::ROOT, left: MAX_DEPTH, duplicates: &mut duplicates };
+    let document =
+        Reader { at: &Trail::ROOT, left: MAX_DEPTH, duplicates: &mut duplicates, is_unread: &is_unread };
     let value = document.deserialize(&mut reader)?;
     reader.end()?;
     Ok((value, duplicates))
@@ -48,6 +58,7 @@ struct Reader<'a> {
     at: &'a Trail<'a>,
     left: usize,
     duplicates: &'a mut Vec<Path>,
+    is_unread: &'a dyn Fn(&str, &Trail<'_>) -> bool,
 }
 
 impl<'de> DeserializeSeed<'de> for Reader<'_> {
@@ -102,6 +113,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
             at: &self.at.index(items.len()),
             left: self.left - 1,
             duplicates: self.duplicates,
+            is_unread: self.is_unread,
         })? {
             items.push(item);
         }
@@ -112,10 +124,15 @@ impl<'de> Visitor<'de> for Reader<'_> {
         let mut fields = Map::new();
         while let Some(name) = object.next_key::<String>()? {
             let at = self.at.missing(&name);
+            if (self.is_unread)(&name, &at) {
+                object.next_value::<IgnoredAny>()?;
+                continue;
+            }
             let value = object.next_value_seed(Reader {
                 at: &at,
                 left: self.left - 1,
                 duplicates: self.duplicates,
+                is_unread: self.is_unread,
             })?;
             if fields.contains_key(&name) {
                 self.duplicates.push(at.path());
@@ -138,6 +155,14 @@ mod tests {
         assert_eq!(value, json!({"a": "z", "b": [{"c": 2}, {"x.y": null}]}));
         let shown: Vec<_> = duplicates.iter().map(Path::to_string).collect();
         assert_eq!(shown, ["b[0].c", "b[1][x.y]", "a"]);
+    }
+
+    #[test]
+    fn leaves_out_what_shall_not_be_read() {
+        let text = br#"{"a": {"b": [{"c": 1, "c": 2}], "d": {"b": 1}}, "b": 1, "a.b": 2}"#;
+        let (value, duplicates) = parse_strict_without(text, &["a.b", "d"]).unwrap();
+        assert_eq!(value, json!({"a": {"d": {"b": 1}}, "b": 1, "a.b": 2}));
+        assert!(duplicates.is_empty());
     }
 
     #[test]
