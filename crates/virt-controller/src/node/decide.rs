@@ -31,14 +31,20 @@ pub struct Plan {
     pub recheck: Option<Duration>,
 }
 
+/// What is to be done for a node of which nothing can be said against it, whatever is on it.
+pub fn if_it_answers(node: Option<&Node>, now: Timestamp) -> Option<Plan> {
+    match time_left(node?, now) {
+        // Nothing can be told, so nothing is done.
+        None => Some(Plan::default()),
+        Some(left) if !left.is_zero() => Some(Plan { recheck: Some(left), ..Plan::default() }),
+        _ => None,
+    }
+}
+
 /// Decides what is to be done.
 pub fn decide(observed: &Observed, now: Timestamp) -> Plan {
-    let left = observed.node.as_deref().map(|node| time_left(node, now));
-    match left {
-        // Nothing can be told, so nothing is done.
-        Some(None) => return Plan::default(),
-        Some(Some(left)) if !left.is_zero() => return Plan { recheck: Some(left), ..Plan::default() },
-        _ => {}
+    if let Some(plan) = if_it_answers(observed.node.as_deref(), now) {
+        return plan;
     }
     let gone: Vec<_> = observed.vmis.iter().filter(|vmi| !observed.has_pod(vmi)).cloned().collect();
     let node_exists = observed.node.is_some();

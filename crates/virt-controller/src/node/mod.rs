@@ -12,6 +12,8 @@ use kubevirt_component::{NamespacedName, Next};
 use tokio::task::JoinHandle;
 
 pub use decide::{Plan, SILENCE, decide};
+
+use decide::if_it_answers;
 pub use observe::Observed;
 
 use crate::context::Context;
@@ -25,6 +27,11 @@ pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
 }
 
 async fn reconcile(context: &Context, name: &str) -> kube::Result<Next> {
+    // Every new guest brings us here, and to look at all the others of its node would cost the more the fuller it is.
+    let node = context.stores.nodes.get(&NamespacedName::new("", name));
+    if let Some(plan) = if_it_answers(node.as_deref(), Timestamp::now()) {
+        return Ok(plan.recheck.map_or(Next::Wait, Next::After));
+    }
     let mut observed = Observed::look_up(&context.stores, name);
     let mut plan = decide(&observed, Timestamp::now());
     if plan.look_for_pods {
