@@ -19,7 +19,7 @@ pub fn run(
     // Only `ring` is built in, but several libraries each ask for the default.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 4)))
+        .worker_threads(workers(role))
         .enable_all()
         .build()
         .context("start the runtime")?;
@@ -35,6 +35,16 @@ pub fn run(
         tracing::error!("{} ends: {error:#}", role.name());
     }
     result
+}
+
+/// How many threads share the work.
+fn workers(role: Role) -> usize {
+    match role {
+        // It mostly waits for the API server. A second thread would be woken, and sent to sleep again, for each answer,
+        // which costs more than what it takes over.
+        Role::Controller => 1,
+        _ => std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 4)),
+    }
 }
 
 fn cancel_on_signals(stop: &CancellationToken) -> Result<()> {
