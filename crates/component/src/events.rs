@@ -4,12 +4,13 @@ mod told;
 
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::Patch;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::patch;
 use told::{Say, Told};
 
 /// So many events may wait for a slow API server; more are lost, for nothing may wait for an event.
@@ -114,11 +115,12 @@ async fn announce(events: &Api<Event>, component: &str, happening: &Happening) -
         uid: named.uid.clone(),
         ..ObjectReference::default()
     };
-    event.metadata.name = Some(format!("{}.{:x}", named.name, now.as_nanosecond()));
-    events.create(&PostParams::default(), &event).await.map(|event| event.name_any())
+    let name = format!("{}.{:x}", named.name, now.as_nanosecond());
+    event.metadata.name = Some(name.clone());
+    patch::create_unread(events, &event).await.map(|()| name)
 }
 
 async fn count_again(events: &Api<Event>, name: &str, count: i32) -> kube::Result<()> {
     let patch = json!({"count": count, "lastTimestamp": Time(jiff::Timestamp::now())});
-    events.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map(|_| ())
+    patch::overwrite(events, name, &Patch::Merge(patch)).await
 }

@@ -17,6 +17,7 @@ pub mod serve;
 pub mod start;
 mod store;
 pub mod tls;
+mod unread;
 mod watch;
 
 pub use configuration::Configuration;
@@ -30,4 +31,5 @@ pub use queue::{Next, Queue};
 pub use readable::{Readable, Unreadable};
 pub use role::{Role, webhook_rate};
 pub use store::{Change, IndexOf, Store};
+pub use unread::{Managers, Unread};
 pub use watch::Watch;

@@ -4,11 +4,15 @@ use std::fmt::Debug;
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{Patch as Operations, PatchOperation, ReplaceOperation};
-use kube::api::{Patch, PatchParams};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::Request;
 use kube::{Api, Resource};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use serde_json::Value;
+
+use crate::readable::Readable;
+use crate::unread::{Managers, Unread};
 
 /// What makes the object that was seen the object that is wanted, or nothing if they are the same.
 ///
@@ -40,7 +44,46 @@ where
     K: Resource + Serialize + DeserializeOwned + Clone + Debug + PartialEq,
 {
     let Some((name, patch)) = request(seen, wanted)? else { return Ok(None) };
-    api.patch(name, &PatchParams::default(), &patch).await.map(Some)
+    let request = Request::new(api.resource_url()).patch(name, &PatchParams::default(), &patch);
+    object::<K, Managers>(api, request).await.map(Some)
+}
+
+/// Makes an object, and returns it as it was stored, without what `U` names.
+pub async fn create<K, U>(api: &Api<K>, new: &K) -> kube::Result<K>
+where
+    K: Resource + Serialize + DeserializeOwned + Clone,
+    U: Unread,
+{
+    object::<K, U>(api, creation(api, new)?).await
+}
+
+/// The same where nobody asks what became of it.
+pub async fn create_unread<K: Resource + Serialize + Clone>(api: &Api<K>, new: &K) -> kube::Result<()> {
+    done(api, creation(api, new)?).await
+}
+
+fn creation<K: Resource + Serialize>(api: &Api<K>, new: &K) -> kube::Result<Made> {
+    let body = serde_json::to_vec(new).map_err(kube::Error::SerdeError)?;
+    Ok(Request::new(api.resource_url()).create(&PostParams::default(), body))
+}
+
+/// Changes an object whatever it is now, where nobody asks what became of it.
+pub async fn overwrite<K: Resource + Clone>(
+    api: &Api<K>,
+    name: &str,
+    patch: &Patch<Value>,
+) -> kube::Result<()> {
+    done(api, Request::new(api.resource_url()).patch_metadata(name, &PatchParams::default(), patch)).await
+}
+
+/// The same for the status of a kind that has it apart.
+pub async fn overwrite_status<K: Resource + Clone>(
+    api: &Api<K>,
+    name: &str,
+    patch: &Patch<Value>,
+) -> kube::Result<()> {
+    let parameters = PatchParams::default();
+    done(api, Request::new(api.resource_url()).patch_subresource("status", name, &parameters, patch)).await
 }
 
 /// The same where nobody asks what became of the object: whether something was sent.
@@ -49,7 +92,8 @@ where
     K: Resource + Serialize + DeserializeOwned + Clone + Debug + PartialEq,
 {
     let Some((name, patch)) = request(seen, wanted)? else { return Ok(false) };
-    api.patch_metadata(name, &PatchParams::default(), &patch).await.map(|_| true)
+    let request = Request::new(api.resource_url()).patch_metadata(name, &PatchParams::default(), &patch);
+    done(api, request).await.map(|()| true)
 }
 
 /// The same for the status of a kind that has it apart.
@@ -58,7 +102,28 @@ where
     K: Resource + Serialize + DeserializeOwned + Clone + Debug + PartialEq,
 {
     let Some((name, patch)) = request(seen, wanted)? else { return Ok(None) };
-    api.patch_status(name, &PatchParams::default(), &patch).await.map(Some)
+    let parameters = PatchParams::default();
+    let request = Request::new(api.resource_url()).patch_subresource("status", name, &parameters, &patch);
+    object::<K, Managers>(api, request).await.map(Some)
+}
+
+type Made = Result<axum::http::Request<Vec<u8>>, kube::core::request::Error>;
+
+/// Sends a request that is answered with an object, and reads of it what [`Readable`] does.
+async fn object<K, U>(api: &Api<K>, request: Made) -> kube::Result<K>
+where
+    K: Resource + DeserializeOwned + Clone,
+    U: Unread,
+{
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    let answer: Readable<K, U> = api.clone().into_client().request(request).await?;
+    answer.0.map_err(|broken| kube::Error::SerdeError(serde_json::Error::custom(broken.error)))
+}
+
+/// Sends a request whose answer nobody reads, unless it is an error.
+async fn done<K: Resource + Clone>(api: &Api<K>, request: Made) -> kube::Result<()> {
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    api.clone().into_client().request::<IgnoredAny>(request).await.map(drop)
 }
 
 fn request<'a, K>(seen: &'a K, wanted: &K) -> kube::Result<Option<(&'a str, Patch<()>)>>

@@ -1,6 +1,7 @@
 //! An object that may not be readable: the others of a list or a watch are read all the same.
 
 use std::borrow::Cow;
+use std::marker::PhantomData;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
@@ -9,12 +10,15 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::unread::{Managers, Unread, cut};
+
 /// An object, or why it could not be read.
 ///
 /// `kube` has a type for this, which builds a tree of each object, copies it and reads the copy; that was most of what an
-/// event cost. Here the text is kept until it was read. It is for JSON only, which is all that API servers send us.
+/// event cost. Here the text is kept until it was read. It is for JSON only, which is all that API servers send us. What
+/// `U` names is left out.
 #[derive(Clone, Debug)]
-pub struct Readable<K>(pub Result<K, Unreadable>);
+pub struct Readable<K, U = Managers>(pub Result<K, Unreadable>, PhantomData<U>);
 
 /// What is known of an object that could not be read.
 #[derive(Clone, Debug)]
@@ -25,12 +29,12 @@ pub struct Unreadable {
     pub metadata: ObjectMeta,
 }
 
-impl<'de, K: Resource + DeserializeOwned> Deserialize<'de> for Readable<K> {
+impl<'de, K: Resource + DeserializeOwned, U: Unread> Deserialize<'de> for Readable<K, U> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        let read = serde_json::from_str(text.get());
+        let read = serde_json::from_str(&cut(text.get(), U::FIELDS));
         read.map_or_else(|error| unreadable::<K>(&text, &error).map(Err), |object| Ok(Ok(object)))
-            .map(Self)
+            .map(|read| Self(read, PhantomData))
             .map_err(D::Error::custom)
     }
 }
@@ -40,7 +44,7 @@ fn unreadable<K>(text: &RawValue, error: &serde_json::Error) -> serde_json::Resu
     Ok(Unreadable { error: error.to_string(), metadata })
 }
 
-impl<K: Resource> Resource for Readable<K> {
+impl<K: Resource, U> Resource for Readable<K, U> {
     type DynamicType = K::DynamicType;
     type Scope = K::Scope;
 
@@ -100,6 +104,24 @@ mod tests {
             let event: WatchEvent<Readable<ConfigMap>> = serde_json::from_str(&event).unwrap();
             let WatchEvent::Added(object) = event else { panic!("{event:?}") };
             assert_eq!(object.0.is_ok(), readable, "{object:?}");
+        }
+    }
+
+    #[test]
+    fn who_wrote_which_field_is_not_read() {
+        let managed = r#"[{"manager": "kubectl", "fieldsV1": {"f:data": {"f:a": {}}}}]"#;
+        for (text, expected) in [
+            (format!(r#"{{"metadata": {{"managedFields": {managed}, "name": "a"}}, "data": {{}}}}"#), true),
+            (format!(r#"{{"data": {{}}, "metadata": {{"name": "a", "managedFields":{managed}}}}}"#), true),
+            (r#"{"metadata": {"name": "a", "managedFields": []}, "data": {}}"#.to_owned(), true),
+            (r#"{"metadata": {"name": "a", "managedFields": null}, "data": {}}"#.to_owned(), true),
+            (r#"{"metadata": {"name": "a"}, "data": {"managedFields": "[]"}}"#.to_owned(), false),
+        ] {
+            let object: Readable<ConfigMap> = serde_json::from_str(&text).unwrap();
+            let object = object.0.unwrap();
+            assert_eq!(object.metadata.name.as_deref(), Some("a"), "{text}");
+            assert_eq!(object.metadata.managed_fields, None, "{text}");
+            assert_eq!(object.data.unwrap().is_empty(), expected, "{text}");
         }
     }
 

@@ -19,6 +19,7 @@ use crate::key::NamespacedName;
 use crate::queue::Queue;
 use crate::readable::Readable;
 use crate::store::{Change, IndexOf, State, Store};
+use crate::unread::{Managers, Unread};
 
 /// After this time every object is looked at once more, whether it changed or not: it mends what a mistake of ours,
 /// or a change outside the cluster, left behind.
@@ -27,8 +28,8 @@ const RESYNC: Duration = Duration::from_secs(3600);
 type Listener<K> = Box<dyn Fn(&Change<'_, K>) + Send + Sync>;
 
 /// What is to be watched, and who wants to hear of it.
-pub struct Watch<K> {
-    api: Api<Readable<K>>,
+pub struct Watch<K, U = Managers> {
+    api: Api<Readable<K, U>>,
     selectors: watcher::Config,
     optional: bool,
     indexes: Vec<(&'static str, IndexOf<K>)>,
@@ -52,8 +53,19 @@ where
     {
         Self::of(Api::namespaced(client, namespace))
     }
+}
 
-    fn of(api: Api<Readable<K>>) -> Self {
+impl<K, U> Watch<K, U>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
+    U: Unread + Clone + Debug,
+{
+    /// Watches the whole cluster, and reads nothing of what `U` names.
+    pub fn all_without(client: Client) -> Self {
+        Self::of(Api::all(client))
+    }
+
+    fn of(api: Api<Readable<K, U>>) -> Self {
         Self {
             api,
             selectors: watcher::Config::default().any_semantic(),
@@ -150,7 +162,11 @@ impl<K> Follower<K>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
 {
-    async fn follow(mut self, api: Api<Readable<K>>, selectors: watcher::Config) {
+    async fn follow<U: Unread + Clone + Debug>(
+        mut self,
+        api: Api<Readable<K, U>>,
+        selectors: watcher::Config,
+    ) {
         let mut events = pin!(watcher(api, selectors).default_backoff());
         let mut resync = next_resync();
         loop {
@@ -168,7 +184,7 @@ where
         }
     }
 
-    fn take_in(&mut self, event: watcher::Event<Readable<K>>) {
+    fn take_in<U>(&mut self, event: watcher::Event<Readable<K, U>>) {
         match event {
             watcher::Event::Init => self.listed = Some(HashMap::new()),
             watcher::Event::InitApply(object) => {
@@ -227,10 +243,9 @@ where
         }
     }
 
-    fn decoded(&self, object: Readable<K>) -> Option<K> {
+    fn decoded<U>(&self, object: Readable<K, U>) -> Option<K> {
         match object.0 {
             Ok(mut object) => {
-                object.meta_mut().managed_fields = None;
                 if let Some(trim) = self.trim {
                     trim(&mut object);
                 }

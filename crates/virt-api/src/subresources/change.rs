@@ -1,10 +1,11 @@
 //! Changes to objects that hold only as long as nobody else changed the same.
 
 use kube::api::{Patch, PatchParams};
-use kube::core::{PartialObjectMeta, Request};
+use kube::core::Request;
 use kube::{Client, Resource};
 use kubevirt_api::vm::VirtualMachine;
 use kubevirt_api::vmi::VirtualMachineInstance;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::failure::{About, Failure};
@@ -95,7 +96,7 @@ async fn send<K: Resource<DynamicType = ()>>(
         None => all.patch(object.name, parameters, patch),
     };
     let request = request.map_err(kube::Error::BuildRequest)?.map(as_stored);
-    client.request::<PartialObjectMeta<K>>(request).await.map(drop)
+    client.request::<IgnoredAny>(request).await.map(drop)
 }
 
 /// JSON as API servers write it. They hold what a test names against what is stored letter by letter, and write some

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{Container, Node, Pod, Volume};
 use kube::Resource;
 use kubevirt_api::names::external::kubernetes;
 use kubevirt_api::snapshot::{VirtualMachineSnapshot, VirtualMachineSnapshotStatus};
+use kubevirt_component::Unread;
 
 /// Leaves out what `kubectl apply` was given, which is the whole object once more. The annotations stay a map, even an
 /// empty one, so that a difference adds to those that there are.
@@ -11,6 +12,33 @@ pub fn applied<K: Resource>(object: &mut K) {
     if let Some(annotations) = &mut object.meta_mut().annotations {
         annotations.remove(kubernetes::LAST_APPLIED);
     }
+}
+
+/// What of a pod is not even read, since [`pod`] leaves it out.
+#[derive(Clone, Copy, Debug)]
+pub struct Bulk;
+
+impl Unread for Bulk {
+    const FIELDS: &'static [&'static str] = &[
+        "managedFields",
+        "affinity",
+        "allocatedResources",
+        "args",
+        "command",
+        "env",
+        "hostIPs",
+        "initContainers",
+        "lifecycle",
+        "livenessProbe",
+        "nodeSelector",
+        "ports",
+        "readinessGates",
+        "readinessProbe",
+        "resources",
+        "securityContext",
+        "startupProbe",
+        "volumeMounts",
+    ];
 }
 
 /// Leaves of a pod what controllers ask about: names and images of containers, volumes that are claims, where it runs

@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodCondition};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::PartialObjectMeta;
 use kubevirt_api::names::events::objects;
 use kubevirt_api::names::labels;
 use kubevirt_api::names::reasons::vmi as reasons;
 use kubevirt_component::events::Kind;
 use kubevirt_component::patch;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::observe::Observed;
 use super::plan::{NewPod, Role, Step, Trouble};
@@ -28,23 +27,27 @@ pub async fn carry_out(context: &Context, observed: &mut Observed, step: &Step) 
         Step::DeleteStateClaim(claim) => delete_claim(context, claim).await,
         Step::CreatePod(new) => create_pod(context, observed, new).await,
         Step::DeletePod { pod, role } => delete_pod(context, observed, pod, *role).await,
-        Step::MarkPod { pod, labels, annotations } => {
+        Step::MarkPod { pod, labels, annotations, condition } => {
             let change = json!({"metadata": {"labels": labels, "annotations": annotations}});
-            let api = context.api::<Pod>(&namespace(pod.as_ref()));
-            let (name, parameters) = (pod.name_any(), PatchParams::default());
-            let outcome = api.patch_metadata(&name, &parameters, &Patch::Merge(change)).await;
-            unless_gone(outcome, reasons::FAILED_POD_PATCH)
-        }
-        Step::SetPodCondition { pod, condition } => {
-            // The kubelet writes to the same list. This way of patching finds entries by their type.
-            let change = json!({"status": {"conditions": [condition]}});
-            // The answer is a whole pod, of which nobody reads more.
-            let api = context.api::<PartialObjectMeta<Pod>>(&namespace(pod.as_ref()));
-            let parameters = PatchParams::default();
-            let outcome = api.patch_status(&pod.name_any(), &parameters, &Patch::Strategic(change)).await;
-            unless_gone(outcome, reasons::FAILED_POD_PATCH)
+            unless_gone(mark_pod(context, pod, change, condition.as_deref()).await, reasons::FAILED_POD_PATCH)
         }
     }
+}
+
+/// Marks and the condition go in one request, since labels and annotations can be written with the status of a pod.
+async fn mark_pod(
+    context: &Context,
+    pod: &Pod,
+    mut change: Value,
+    condition: Option<&PodCondition>,
+) -> kube::Result<()> {
+    let (api, name) = (context.api::<Pod>(&namespace(pod)), pod.name_any());
+    let Some(condition) = condition else {
+        return patch::overwrite(&api, &name, &Patch::Merge(change)).await;
+    };
+    change["status"] = json!({"conditions": [condition]});
+    // The kubelet writes to the same list. This way of patching finds entries by their type.
+    patch::overwrite_status(&api, &name, &Patch::Strategic(change)).await
 }
 
 fn namespace(object: &impl ResourceExt) -> String {
@@ -155,7 +158,7 @@ fn told(new: &NewPod, pod: &Pod) -> String {
 async fn create(context: &Context, pod: &Pod) -> Result<(Arc<Pod>, bool), Trouble> {
     let api = context.api::<Pod>(&namespace(pod));
     let failed = |error: kube::Error| Trouble::passing(reasons::FAILED_CREATE, explained(&error));
-    match api.create(&PostParams::default(), pod).await {
+    match patch::create::<_, trim::Bulk>(&api, pod).await {
         Ok(made) => Ok((trimmed(made), true)),
         Err(error) if patch::is_taken(&error) => {
             let found = api.get(&pod.name_any()).await.map_err(failed)?;

@@ -57,11 +57,11 @@ pub fn decide(
         set(&mut annotations, pod, annotations::NETWORK_INFO, Some(devices));
     }
     let before_the_guest = annotations.contains_key(annotations::NETWORK_INFO);
-    if !labels.is_empty() || !annotations.is_empty() {
-        let step = Step::MarkPod { pod: pod.clone(), labels, annotations };
+    let condition = unpaused(vmi, pod, now).map(Box::new);
+    if !labels.is_empty() || !annotations.is_empty() || condition.is_some() {
+        let step = Step::MarkPod { pod: pod.clone(), labels, annotations, condition };
         if before_the_guest { plan.steps.push(step) } else { plan.afterwards.push(step) }
     }
-    plan.afterwards.extend(unpaused(vmi, pod, now));
 }
 
 /// What has to change on the pod so that marks of these names are as on the instance. `prefix*` names many.
@@ -100,7 +100,7 @@ fn backup_hooks(observed: &Observed, vmi: &VirtualMachineInstance, pod: &Pod, ch
 }
 
 /// The condition that the pod's readiness waits for: services shall not reach a paused guest.
-fn unpaused(vmi: &VirtualMachineInstance, pod: &Arc<Pod>, now: Timestamp) -> Option<Step> {
+fn unpaused(vmi: &VirtualMachineInstance, pod: &Pod, now: Timestamp) -> Option<PodCondition> {
     let paused = vmi.status.as_ref().is_some_and(|status| conditions::holds(status, PAUSED));
     let known = pods::condition(pod, VIRTUAL_MACHINE_UNPAUSED).map(|known| known.status.as_str());
     let (status, reason, message) = match paused {
@@ -110,7 +110,7 @@ fn unpaused(vmi: &VirtualMachineInstance, pod: &Arc<Pod>, now: Timestamp) -> Opt
     if known == Some(status) {
         return None;
     }
-    let condition = PodCondition {
+    Some(PodCondition {
         type_: VIRTUAL_MACHINE_UNPAUSED.to_owned(),
         status: status.to_owned(),
         reason: Some(reason.to_owned()),
@@ -118,6 +118,5 @@ fn unpaused(vmi: &VirtualMachineInstance, pod: &Arc<Pod>, now: Timestamp) -> Opt
         last_probe_time: Some(Time(now)),
         last_transition_time: Some(Time(now)),
         ..PodCondition::default()
-    };
-    Some(Step::SetPodCondition { pod: pod.clone(), condition })
+    })
 }

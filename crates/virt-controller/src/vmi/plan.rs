@@ -53,7 +53,7 @@ pub enum Step {
         /// What it is, in the words of the event.
         role: Role,
     },
-    /// Change labels and annotations of a pod; nothing removes.
+    /// Change labels and annotations of a pod, of which nothing removes, and report a condition on it.
     MarkPod {
         /// The pod.
         pod: Arc<Pod>,
@@ -61,13 +61,8 @@ pub enum Step {
         labels: BTreeMap<String, Option<String>>,
         /// Annotations.
         annotations: BTreeMap<String, Option<String>>,
-    },
-    /// Report a condition on a pod.
-    SetPodCondition {
-        /// The pod.
-        pod: Arc<Pod>,
-        /// The condition.
-        condition: PodCondition,
+        /// The condition, if one changes.
+        condition: Option<Box<PodCondition>>,
     },
 }
 

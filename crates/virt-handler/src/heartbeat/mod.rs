@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use kube::{Api, Client};
 use kubevirt_admission::{ClusterConfig, Gate};
 use kubevirt_api::names::{annotations, labels};
-use kubevirt_component::Configuration;
+use kubevirt_component::{Configuration, patch};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -87,13 +87,12 @@ async fn beat(
     options: &Options,
 ) -> Result<(), kube::Error> {
     let cpu_manager = config.enabled(Gate::CpuManager) && gives_out_cpus(options);
-    let patch = patch(schedulable, cpu_manager, Timestamp::now());
-    nodes.patch_metadata(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
-    Ok(())
+    let sign = sign(schedulable, cpu_manager, Timestamp::now());
+    patch::overwrite(nodes, name, &Patch::Merge(sign)).await
 }
 
 /// The merge patch of a sign of life.
-fn patch(schedulable: bool, cpu_manager: bool, now: Timestamp) -> Value {
+fn sign(schedulable: bool, cpu_manager: bool, now: Timestamp) -> Value {
     let cpu_manager = cpu_manager.to_string();
     json!({
         "metadata": {
@@ -130,7 +129,7 @@ mod tests {
     #[test]
     fn says_when_and_whether() {
         let now = "2026-11-16T04:05:06.789Z".parse().unwrap();
-        let patch = patch(true, false, now);
+        let patch = sign(true, false, now);
         assert_eq!(
             patch["metadata"],
             json!({

@@ -169,8 +169,11 @@ pub fn short(step: &Step) -> String {
         }
         Step::CreatePod(NewPod::Trigger { volume, .. }) => format!("trigger {}", volume.name),
         Step::DeletePod { pod, .. } => format!("delete {}", name(&pod.metadata)),
-        Step::MarkPod { .. } => "mark pod".into(),
-        Step::SetPodCondition { condition, .. } => format!("unpaused {}", condition.status),
+        Step::MarkPod { labels, annotations, condition, .. } => {
+            let marks = (!labels.is_empty() || !annotations.is_empty()).then(|| "mark pod".to_owned());
+            let condition = condition.as_ref().map(|condition| format!("unpaused {}", condition.status));
+            marks.into_iter().chain(condition).collect::<Vec<_>>().join(", ")
+        }
     }
 }
 

@@ -190,17 +190,15 @@ impl World {
                     }
                 }
             }
-            Step::MarkPod { pod, labels, annotations } => {
+            Step::MarkPod { pod, labels, annotations, condition } => {
                 if let Some(pod) = self.pods.get_mut(&pod.name_any()) {
                     mark(pod.metadata.labels.get_or_insert_default(), labels);
                     mark(pod.metadata.annotations.get_or_insert_default(), annotations);
-                }
-            }
-            Step::SetPodCondition { pod, condition } => {
-                if let Some(pod) = self.pods.get_mut(&pod.name_any()) {
-                    let all = pod.status.get_or_insert_default().conditions.get_or_insert_default();
-                    all.retain(|known| known.type_ != condition.type_);
-                    all.push(condition.clone());
+                    if let Some(condition) = condition {
+                        let all = pod.status.get_or_insert_default().conditions.get_or_insert_default();
+                        all.retain(|known| known.type_ != condition.type_);
+                        all.push((**condition).clone());
+                    }
                 }
             }
             Step::CreateStateClaim(_) | Step::AdoptStateClaim(_) | Step::DeleteStateClaim(_) => {}
