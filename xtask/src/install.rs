@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use serde_json::json;
 
 use crate::cluster::{Cluster, lock};
 use crate::images::{Archive, Images};
@@ -91,7 +92,46 @@ pub fn wait(cluster: &Cluster) -> Result<()> {
     let patience = format!("--timeout={}s", PATIENCE.as_secs());
     let services = ["wait", "--for=condition=Available", &patience, "apiservice", "--selector=kubevirt.io"];
     cluster.kubectl(&services).with_context(|| format!("subresources are not served\n{}", state(cluster)))?;
+    wait_for_nodes(cluster)
+}
+
+/// Waits until every node takes guests: its labels say so, and its kubelet has heard of it. Until then it refuses pods
+/// that the scheduler chose it for, and an instance has only one.
+fn wait_for_nodes(cluster: &Cluster) -> Result<()> {
+    let begin = Instant::now();
+    let patience = format!("--timeout={}s", PATIENCE.as_secs());
+    let label = "--for=jsonpath={.metadata.labels.kubevirt\\.io/schedulable}=true";
+    cluster.kubectl(&["wait", label, &patience, "node", "--all"])?;
+    let nodes = cluster.kubectl(&["get", "nodes", "--output=jsonpath={.items[*].metadata.name}"])?;
+    for node in nodes.split_whitespace() {
+        while !takes_guests(cluster, node)? {
+            ensure!(begin.elapsed() < PATIENCE, "the kubelet of {node} refuses guests");
+        }
+    }
     Ok(())
+}
+
+/// Whether the kubelet of a node lets a pod in that asks for a node that takes guests. What runs in it does not matter.
+fn takes_guests(cluster: &Cluster, node: &str) -> Result<bool> {
+    let name = format!("takes-guests-{node}");
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "nodeName": node,
+            "nodeSelector": {"kubevirt.io/schedulable": "true"},
+            "containers": [{"name": "none", "image": "localhost/none", "imagePullPolicy": "Never"}],
+        },
+    });
+    cluster.kubectl_with_input(&["create", "--filename", "-"], &pod.to_string())?;
+    let (patience, pod) = (format!("--timeout={}s", PATIENCE.as_secs()), format!("pod/{name}"));
+    let within = ["--namespace", NAMESPACE, &pod];
+    let seen = [&["wait", "--for=jsonpath={.status.startTime}", &patience][..], &within].concat();
+    cluster.kubectl(&seen)?;
+    let phase = cluster.kubectl(&[&["get", "--output=jsonpath={.status.phase}"][..], &within].concat())?;
+    cluster.kubectl(&[&["delete", "--now"][..], &within].concat())?;
+    Ok(phase.trim() != "Failed")
 }
 
 /// How the components are, in words.
