@@ -139,13 +139,14 @@ impl Dispatch<'_> {
         if self.cx.request.operation == Operation::Delete {
             return Outcome::default();
         }
-        let object = self.object(&mut problems);
+        let read = self.read_at_once();
         // Whatever the schema says of the old object, it is stored already: only its own decoding counts.
         let old: Option<K> = match &self.incoming.old_object {
             Value::Null => None,
             old => raw::decode(&self.normalized(old), &mut Problems::default()),
         };
-        let Some(mut typed) = raw::decode::<K>(&object, &mut problems) else {
+        let read = read.or_else(|| raw::decode::<K>(&self.object(&mut problems), &mut problems));
+        let Some(mut typed) = read else {
             return Outcome { problems, ..Outcome::default() };
         };
         let mut change = None;
@@ -159,6 +160,12 @@ impl Dispatch<'_> {
             merge(&mut problems, check(self.cx, &typed, old.as_ref()));
         }
         Outcome { problems, change, refusal: None }
+    }
+
+    /// The object as it came, where the verdict on it is given elsewhere; nothing if that cannot be read.
+    fn read_at_once<K: DeserializeOwned>(&self) -> Option<K> {
+        let wanted = self.steps == Steps::Prepare && self.incoming.problems.is_empty();
+        wanted.then(|| K::deserialize(&self.incoming.object).ok()).flatten()
     }
 
     /// The object in the form that an API server would store, and what its schema has against it.

@@ -22,6 +22,8 @@ const API_VERSION: &str = "admission.k8s.io/v1";
 pub enum Steps {
     /// Only the defaults are filled in.
     Mutate,
+    /// The same, where another review gives the verdict: what can be read is not held to its schema here.
+    Prepare,
     /// Only the verdict is given, on the object as it is.
     Validate,
     /// Defaults first, then the verdict on what they made of the object.
@@ -34,7 +36,7 @@ impl Steps {
     }
 
     fn validate(self) -> bool {
-        self != Self::Mutate
+        matches!(self, Self::Validate | Self::Both)
     }
 }
 

@@ -66,6 +66,28 @@ fn a_good_object_is_allowed_with_a_patch_that_applies() {
 }
 
 #[test]
+fn what_is_only_prepared_gets_the_same_patch_and_no_verdict() {
+    let asked = |object: &Value, steps| {
+        let review = review("VirtualMachineInstance", object.clone());
+        respond(&Incoming::parse(review.to_string().as_bytes()).unwrap(), steps)
+    };
+    let mut object = vmi();
+    object["metadata"]["managedFields"] = json!([{ "manager": "kubectl", "fieldsV1": { "f:spec": {} } }]);
+    let patch = asked(&object, Steps::Prepare).patch;
+    assert!(patch.is_some());
+    assert_eq!(patch, asked(&object, Steps::Mutate).patch);
+    object["spec"]["domain"]["coers"] = json!(2);
+    assert!(asked(&object, Steps::Prepare).allowed());
+    for steps in [Steps::Mutate, Steps::Validate] {
+        assert!(found(&asked(&object, steps)).contains(&("spec.domain.coers", "FieldUnknown")));
+    }
+    // What cannot be read is held to its schema, to say where.
+    object["spec"]["domain"]["cpu"] = json!({ "cores": "two" });
+    let wrong = asked(&object, Steps::Prepare);
+    assert!(found(&wrong).contains(&("spec.domain.cpu.cores", "FieldValueTypeInvalid")), "{wrong:?}");
+}
+
+#[test]
 fn every_problem_is_a_cause_with_its_field() {
     let mut object = vmi();
     object["spec"]["domain"]["cpu"] = json!({ "coers": 2, "cores": "two" });

@@ -16,7 +16,7 @@ pub(super) struct Hook {
 }
 
 const fn mutate(path: &'static str, kinds: &'static [&'static str]) -> Hook {
-    Hook { path, steps: Steps::Mutate, kinds, subresource: "" }
+    Hook { path, steps: Steps::Prepare, kinds, subresource: "" }
 }
 
 const fn validate(path: &'static str, kinds: &'static [&'static str]) -> Hook {
