@@ -7,6 +7,7 @@ mod bytes;
 mod error;
 mod foreign;
 pub mod iso;
+mod metrics_disk;
 mod place;
 mod probe;
 mod qcow2;
@@ -14,6 +15,7 @@ mod raw;
 mod space;
 
 pub use error::ImageError;
+pub use metrics_disk::{create_metrics_disk, read_metrics, write_metrics};
 pub use place::{Outcome, create, replace};
 pub use probe::{Format, ImageInfo, Qcow2Info, probe};
 pub use qcow2::{Backing, create_qcow2, grow_qcow2};

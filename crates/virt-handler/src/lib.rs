@@ -4,6 +4,7 @@ pub mod arguments;
 mod container_disks;
 pub mod devices;
 pub mod domains;
+pub mod downward_metrics;
 pub mod heartbeat;
 mod hotplug;
 mod isolation;

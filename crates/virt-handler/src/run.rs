@@ -19,12 +19,14 @@ use kubevirt_component::{
     Change, Configuration, Health, Limits, Metrics, NamespacedName, Queue, Recorder, Role, Store, Watch,
     start,
 };
+use kubevirt_domain::Layout;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::arguments::Arguments;
 use crate::domains::Domains;
+use crate::downward_metrics::Tellers;
 use crate::labels::facts::{FILE, Facts};
 use crate::launchers::{Launchers, Notice, Settings};
 use crate::metrics::{self, Own};
@@ -108,7 +110,7 @@ async fn answer_users(
         domains: instances.domains.clone(),
         launchers: instances.launchers.clone(),
         folders: instances.folders.clone(),
-        private: kubevirt_domain::Layout::default().private.into(),
+        private: Layout::default().private.into(),
         recorder: instances.recorder.clone(),
         to_guests: Files {
             certificate: arguments.vsock_client_cert_file,
@@ -155,6 +157,8 @@ fn instances(
     let coming = watch_instances(client, &format!("{MIGRATION_TARGET_NODE_NAME}={node}"), &queue, stop);
     let facts = Facts::read(&arguments.node_labeller_dir.join(FILE));
     let host_model = facts.is_ok_and(|facts| facts.cpu.model.is_some());
+    let folders = Folders::new(&arguments.kubelet_pods_dir, private);
+    let tellers = Tellers::new(node, launchers.clone(), folders.clone(), Layout::default());
     Ok(Instances {
         node: node.to_owned(),
         client: client.clone(),
@@ -163,12 +167,13 @@ fn instances(
         domains,
         launchers,
         queue,
-        folders: Folders::new(&arguments.kubelet_pods_dir, private),
+        folders,
         recorder: Recorder::new(client.clone(), Role::Handler.name()),
         configuration: configuration.clone(),
         topology: topology(),
         host_model: Arc::new(AtomicBool::new(host_model)),
         own,
+        tellers,
         memory: Memories::default(),
     })
 }

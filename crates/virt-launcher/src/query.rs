@@ -21,10 +21,13 @@ impl Launcher {
         (report.spec.is_some() || report.status.status != State::NoState).then_some(report)
     }
 
-    /// Version of QEMU.
+    /// Name and version of the QEMU that runs the machine, or would.
     pub async fn qemu_version(&self) -> Result<String, CommandError> {
+        if let Ok(running) = self.running() {
+            return Ok(format!("QEMU {}", running.machine.qmp().version()));
+        }
         let (major, minor) = self.host.qemu().await?.version;
-        Ok(format!("{major}.{minor}"))
+        Ok(format!("QEMU {major}.{minor}"))
     }
 
     /// What the guest's display shows: the type of the image, and the image. The pointer may be moved first, which

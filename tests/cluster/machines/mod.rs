@@ -1,6 +1,7 @@
 //! Virtual machines on a cluster with our system: from a manifest to a guest, and what becomes of both.
 
 mod chaos;
+mod downward_metrics;
 mod ends;
 pub mod gates;
 pub mod guest;

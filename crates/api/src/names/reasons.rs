@@ -144,6 +144,8 @@ pub mod vmi {
     pub const IMAGE_PULL_BACK_OFF: &str = "ImagePullBackOff";
     /// The handler on the node no longer answers.
     pub const NODE_UNRESPONSIVE: &str = "NodeUnresponsive";
+    /// A container of the launcher pod failed before the guest could start.
+    pub const CONTAINER_FAILED: &str = "ContainerFailed";
     /// The launcher ended without a word of its guest.
     pub const LAUNCHER_ENDED: &str = "LauncherEnded";
     /// The launcher does not answer, or never did.

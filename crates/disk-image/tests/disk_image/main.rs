@@ -4,5 +4,6 @@
 mod creation;
 mod folder;
 mod isos;
+mod metrics;
 mod probing;
 mod programs;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodCondition};
 use kube::ResourceExt;
 use kubevirt_api::names::annotations;
 use kubevirt_api::names::reasons::vmi as reasons;
@@ -86,6 +86,35 @@ pub fn image_trouble(pod: &Pod) -> Option<(&str, &str)> {
     troubles.find(|(reason, _)| matches!(*reason, reasons::ERR_IMAGE_PULL | reasons::IMAGE_PULL_BACK_OFF))
 }
 
+/// Why the pod failed, as a reason and a message: what it says itself, or the container that was the first to fail.
+pub fn failure(pod: &Pod) -> Option<(String, String)> {
+    let status = pod.status.as_ref()?;
+    if let Some(reason) = status.reason.as_ref().filter(|reason| !reason.is_empty()) {
+        return Some((reason.clone(), status.message.clone().unwrap_or_default()));
+    }
+    let init = status.init_container_statuses.as_deref().unwrap_or_default();
+    let ended = init.iter().chain(containers(pod)).filter_map(|container| {
+        let end = container.state.as_ref()?.terminated.as_ref()?;
+        (end.exit_code != 0).then_some((container.name.as_str(), end))
+    });
+    // Containers that start one after the other come in that order; the others fall when the first has.
+    let (name, end) = ended.min_by_key(|(_, end)| (end.finished_at.is_none(), end.finished_at.clone()))?;
+    Some((reasons::CONTAINER_FAILED.to_owned(), told(name, end)))
+}
+
+fn told(container: &str, end: &ContainerStateTerminated) -> String {
+    let mut text =
+        format!("container {container} of the virt-launcher pod failed with exit code {}", end.exit_code);
+    // Of most that fail the node says no more than that.
+    if let Some(reason) = end.reason.as_deref().filter(|reason| !matches!(*reason, "" | "Error")) {
+        text = format!("{text} ({reason})");
+    }
+    match end.message.as_deref().map(str::trim).filter(|message| !message.is_empty()) {
+        Some(message) => format!("{text}: {message}"),
+        None => text,
+    }
+}
+
 /// The pod that stands for the instance now: the newest of those on its node, or of all while it is on none. What
 /// else there is belongs to a migration.
 pub fn current<'a>(
@@ -161,5 +190,37 @@ mod tests {
         };
         assert!(is_down_or_leaving(&ended(0)) && !has_failed_or_leaves(&ended(0)));
         assert!(is_down_or_leaving(&ended(1)) && has_failed_or_leaves(&ended(1)));
+    }
+
+    #[test]
+    fn a_failed_pod_says_why_or_its_first_container_that_failed() {
+        let ended = |name: &str, end: Value| container(name, false, json!({"terminated": end}));
+        let at = |code: i32, second: u32| json!({"exitCode": code, "reason": "Error", "finishedAt": format!("2026-01-01T12:00:{second:02}Z")});
+        let init = |end: Value| json!({"initContainerStatuses": [ended("image-init", end)]});
+        let both = |log: Value, compute: Value| json!({"containerStatuses": [ended("log", log), ended("compute", compute)]});
+        let failed = |name: &str, how: &str| {
+            let text = format!("container {name} of the virt-launcher pod failed with exit code {how}");
+            Some(("ContainerFailed".to_owned(), text))
+        };
+        let said = |reason: &str, message: &str| Some((reason.to_owned(), message.to_owned()));
+        let killed = json!({"exitCode": 137, "reason": "OOMKilled"});
+        let words = json!({"exitCode": 2, "reason": "StartError", "message": "no such file\n"});
+        for (status, expected) in [
+            (json!({}), None),
+            (init(json!({"exitCode": 0})), None),
+            (init(json!({"exitCode": 1})), failed("image-init", "1")),
+            (init(killed), failed("image-init", "137 (OOMKilled)")),
+            (init(words), failed("image-init", "2 (StartError): no such file")),
+            (both(at(137, 9), at(1, 5)), failed("compute", "1")),
+            (both(at(2, 4), at(137, 5)), failed("log", "2")),
+            (both(at(0, 4), at(3, 5)), failed("compute", "3")),
+            (both(json!({"exitCode": 2}), at(3, 5)), failed("compute", "3")),
+            (json!({"reason": "Evicted", "message": "low on memory"}), said("Evicted", "low on memory")),
+            (json!({"reason": "Evicted"}), said("Evicted", "")),
+            (json!({"reason": "", "message": "nothing"}), None),
+        ] {
+            let pod: Pod = serde_json::from_value(json!({"status": status})).unwrap();
+            assert_eq!(failure(&pod), expected, "{status}");
+        }
     }
 }

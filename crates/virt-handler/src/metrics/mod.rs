@@ -20,7 +20,7 @@ use kubevirt_component::metrics::Page;
 pub use list::ALL;
 pub use own::Own;
 pub use route::{Launchers, route};
-pub use scrape::{Scraper, Turn};
+pub use scrape::{AskError, Scraper, Turn, stats};
 
 /// Has these counts told with the rest, and says what else the handler tells.
 pub fn register(metrics: &Metrics) -> Own {

@@ -8,9 +8,11 @@ use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::guest_agent::GuestFilesystemList;
 use kubevirt_api::vmi::status::VmiPhase;
 use kubevirt_launcher_rpc::cmd::EmptyRequest;
+use kubevirt_launcher_rpc::cmd::cmd_client::CmdClient;
 use kubevirt_launcher_rpc::connect::{self, ConnectError};
 use kubevirt_launcher_rpc::stats::DomainStats;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tonic::transport::Channel;
 use tracing::debug;
 
 use super::collect::Measured;
@@ -71,14 +73,28 @@ impl Turn {
     }
 }
 
+/// Why a launcher told nothing.
 #[derive(Debug, thiserror::Error)]
-enum AskError {
+pub enum AskError {
+    /// It cannot be reached.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// It does not answer.
     #[error(transparent)]
     Refused(#[from] Box<tonic::Status>),
+    /// It says something else.
     #[error("cannot understand its answer: {0}")]
     Text(#[from] serde_json::Error),
+}
+
+/// What a launcher measures of its machine; nothing if there is no machine yet, or no longer.
+pub async fn stats(launcher: &mut CmdClient<Channel>) -> Result<Option<DomainStats>, AskError> {
+    let answer = launcher.get_domain_stats(EmptyRequest {}).await.map_err(Box::new)?.into_inner();
+    if answer.domain_stats.is_empty() {
+        return Ok(None);
+    }
+    let stats: DomainStats = serde_json::from_str(&answer.domain_stats)?;
+    Ok(Some(stats).filter(|stats| !stats.name.is_empty()))
 }
 
 async fn ask(vmi: Arc<VirtualMachineInstance>, socket: &Path) -> Result<Option<Measured>, AskError> {
@@ -93,16 +109,8 @@ async fn ask(vmi: Arc<VirtualMachineInstance>, socket: &Path) -> Result<Option<M
         answer.response.is_some_and(|response| response.success).then_some(answer.dirty_rate_mbs)
     };
     let (stats, filesystems, dirty_rate) =
-        tokio::join!(one.get_domain_stats(EmptyRequest {}), two.get_filesystems(EmptyRequest {}), rate);
-    let stats = stats.map_err(Box::new)?.into_inner();
-    if stats.domain_stats.is_empty() {
-        // There is no machine yet, or no longer.
-        return Ok(None);
-    }
-    let stats: DomainStats = serde_json::from_str(&stats.domain_stats)?;
-    if stats.name.is_empty() {
-        return Ok(None);
-    }
+        tokio::join!(stats(&mut one), two.get_filesystems(EmptyRequest {}), rate);
+    let Some(stats) = stats? else { return Ok(None) };
     // Without an agent in the guest nothing is known of its file systems.
     let text = filesystems.map(|answer| answer.into_inner().guest_filesystems_response).unwrap_or_default();
     let filesystems: GuestFilesystemList = serde_json::from_str(&text).unwrap_or_default();

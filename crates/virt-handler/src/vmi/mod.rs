@@ -16,6 +16,7 @@ mod observe;
 mod options;
 mod phase;
 mod status;
+mod telling;
 #[cfg(test)]
 mod testing;
 mod volumes;
@@ -34,6 +35,7 @@ use kubevirt_component::{Configuration, NamespacedName, Next, Queue, Recorder, S
 use kubevirt_launcher_rpc::cmd::Topology;
 
 use crate::domains::{Domains, Owner};
+use crate::downward_metrics::Tellers;
 use crate::launchers::folders::Opened;
 use crate::launchers::{Contact, Launchers, Notice};
 use crate::metrics::Own;
@@ -73,6 +75,8 @@ pub struct Instances {
     pub host_model: Arc<AtomicBool>,
     /// What the handler counts.
     pub own: Own,
+    /// Whoever tells guests of their host.
+    pub tellers: Tellers,
     /// What is remembered, by the UID of the instance.
     pub memory: Memories,
 }
@@ -199,6 +203,7 @@ impl Instances {
         tracing::debug!(vmi = %key, uid, ?plan, "looked at an instance");
         let known = self.domains.owner(uid);
         let mut outcome = self.carry_out(key, uid, &observed, &plan.step).await?;
+        self.tell_guest(uid, observed.vmi.clone());
         if plan.step == Step::LeaveMigrationSource || plan.step == Step::CleanUp {
             self.memory.forget(uid);
             self.own.syncs.forget(key);

@@ -12,7 +12,9 @@ use kubevirt_api::names::{events, labels, reasons};
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::status::VmiPhase;
 use kubevirt_component::{Configuration, Metrics, NamespacedName, Queue, Recorder, Watch};
+use kubevirt_domain::Layout;
 use kubevirt_virt_handler::domains::{Domains, Owner};
+use kubevirt_virt_handler::downward_metrics::Tellers;
 use kubevirt_virt_handler::launchers::{Launchers, Settings};
 use kubevirt_virt_handler::metrics::Own;
 use kubevirt_virt_handler::prepare::Folders;
@@ -47,6 +49,8 @@ async fn instances(test: &Test, stop: &CancellationToken) -> Result<Instances> {
     coming.ready().await;
     launchers.adopt();
     queue.add(key);
+    let folders = Folders::new(folder.join("pods"), folder.join("private"));
+    let tellers = Tellers::new(&node, launchers.clone(), folders.clone(), Layout::default());
     Ok(Instances {
         client: test.client(),
         here,
@@ -54,12 +58,13 @@ async fn instances(test: &Test, stop: &CancellationToken) -> Result<Instances> {
         domains,
         launchers,
         queue,
-        folders: Folders::new(folder.join("pods"), folder.join("private")),
+        folders,
         recorder: Recorder::new(test.client(), "virt-handler"),
         configuration: Configuration::fixed(ClusterConfig::default()),
         topology: topology(),
         host_model: Arc::default(),
         own: Own::new(&Metrics::new()),
+        tellers,
         memory: Memories::default(),
         node,
     })

@@ -7,7 +7,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use kubevirt_disk_image::{Allowance, Format, ImageError, create_qcow2, replace};
+use kubevirt_disk_image::{Allowance, Format, ImageError, create_metrics_disk, create_qcow2, replace};
 use kubevirt_domain::facts::VolumeFacts;
 
 use super::cloud_init::Seed;
@@ -15,7 +15,7 @@ use super::error::{Problem, VolumeError};
 use super::plan::{Preparation, Work};
 use super::source::failed;
 use super::storage_facts::volume_facts;
-use super::{claims, container, isos, metrics_disk};
+use super::{claims, container, isos};
 
 /// Volumes that are ready.
 #[derive(Debug, Default)]
@@ -147,7 +147,7 @@ fn one(
             path.clone()
         }
         Work::Metrics(path) => {
-            metrics_disk::make(path)?;
+            create_metrics_disk(path)?;
             path.clone()
         }
     };

@@ -10,7 +10,6 @@ mod cloud_init;
 mod container;
 mod error;
 mod isos;
-mod metrics_disk;
 mod plan;
 mod source;
 mod storage_facts;

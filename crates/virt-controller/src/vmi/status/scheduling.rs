@@ -18,7 +18,7 @@ pub fn update(observed: &Observed, vmi: &mut VirtualMachineInstance, plan: &mut 
     let status = vmi.status.get_or_insert_default();
     conditions::provisioning(false, &mut status.conditions, now);
     let Some(pod) = observed.launcher() else {
-        fail(observed, None, status);
+        fail(observed, None, status, plan);
         return;
     };
     conditions::scheduled(observed, &mut status.conditions);
@@ -26,7 +26,7 @@ pub fn update(observed: &Observed, vmi: &mut VirtualMachineInstance, plan: &mut 
         plan.trouble = Some(Trouble::waiting(reason, message));
     }
     if pods::is_down_or_leaving(pod) {
-        fail(observed, Some(pod), status);
+        fail(observed, Some(pod), status, plan);
     } else if pods::can_take_over(pod) && !observed.is_deleted() {
         match check_resources(observed, pod) {
             Ok(()) => hand_over(observed, vmi, pod, plan),
@@ -72,12 +72,16 @@ fn hand_over(observed: &Observed, vmi: &mut VirtualMachineInstance, pod: &Pod, p
 }
 
 /// Without a pod there is nothing to hand over. A receiver may still get another pod.
-fn fail(observed: &Observed, pod: Option<&Pod>, status: &mut VirtualMachineInstanceStatus) {
+fn fail(observed: &Observed, pod: Option<&Pod>, status: &mut VirtualMachineInstanceStatus, plan: &mut Plan) {
     if observed.is_receiver() {
         status.phase = Some(VmiPhase::WaitingForSync);
         return;
     }
     status.phase = Some(VmiPhase::Failed);
-    let reason = pod.and_then(|pod| pod.status.as_ref()?.reason.clone());
-    status.reason = reason.or(status.reason.take());
+    // Who deletes an instance has its pod ended, and need not hear how.
+    let pod = pod.filter(|_| !observed.is_deleted());
+    if let Some((reason, message)) = pod.and_then(pods::failure) {
+        plan.trouble = Some(Trouble::waiting(&reason, message));
+        status.reason = Some(reason);
+    }
 }

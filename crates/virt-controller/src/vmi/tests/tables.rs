@@ -161,6 +161,33 @@ fn what_stands_in_the_way_is_told_and_taken_back() {
 }
 
 #[test]
+fn an_instance_whose_pod_failed_tells_which_container_did() {
+    let mut launcher = pod("failed");
+    let status = launcher.status.as_mut().unwrap();
+    let init = json!([{
+        "name": "image-init", "image": "", "imageID": "", "restartCount": 0, "ready": false,
+        "state": {"terminated": {"exitCode": 4}},
+    }]);
+    status.container_statuses = None;
+    status.init_container_statuses = serde_json::from_value(init).unwrap();
+    let failed = plan(&observed(vmi("Scheduling", json!({})), [launcher.clone()]));
+    assert_eq!(phase(&failed), "Failed");
+    assert_eq!(reason(&failed, "Synchronized"), "False ContainerFailed");
+    assert!(!failed.trouble.as_ref().unwrap().retry, "nothing comes of another try");
+    let status = written(&failed).status.as_ref().unwrap();
+    assert_eq!(status.reason.as_deref(), Some("ContainerFailed"));
+    let said = condition::find(status.conditions.as_deref(), "Synchronized").unwrap();
+    let expected = "container image-init of the virt-launcher pod failed with exit code 4";
+    assert_eq!(said.message.as_deref(), Some(expected));
+    // It stays when the instance is looked at again.
+    let again = plan(&observed(written(&failed).clone(), [launcher.clone()]));
+    assert_eq!(*written(&again), *written(&failed));
+    // Whoever ends it knows why it ended.
+    let ended = plan(&observed(vmi("Scheduling", deleted()), [launcher]));
+    assert_eq!((phase(&ended).as_str(), reason(&ended, "Synchronized").as_str()), ("Failed", ""));
+}
+
+#[test]
 fn dedicated_cpus_need_a_pod_that_gets_all_that_it_asks_for() {
     let more = json!({"spec": {"domain": {"cpu": {"dedicatedCpuPlacement": true}}}});
     let refused = plan(&observed(vmi("Scheduling", more.clone()), [pod("running")]));
