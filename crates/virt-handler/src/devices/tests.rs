@@ -1,7 +1,7 @@
 //! The whole of it with a kubelet that is a real server on a real socket.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -89,7 +89,8 @@ impl Scene {
                 let _ = std::fs::remove_file(path);
             }
         }
-        self.kubelet.known.lock().unwrap().clear();
+        // Who still speaks to the old one tells nothing to the new one.
+        self.kubelet = Kubelet::default();
         let incoming = connect::listen(&self.socket(kubelet::SOCKET)).unwrap();
         let server =
             tonic::transport::Server::builder().add_service(RegistrationServer::new(self.kubelet.clone()));
@@ -114,13 +115,17 @@ impl Scene {
         tokio::time::timeout(PATIENCE, self.ready.wait_for(|now| *now == ready)).await.unwrap().unwrap();
     }
 
-    /// What a plugin tells: all lists from now on.
+    /// What a plugin tells: all lists from now on. One that registers again is not there for a moment.
     async fn watch(&self, resource: &str) -> Lists {
-        let socket = self.until_known(resource).await;
-        let (channel, _) = connect::channel(&socket).await.unwrap();
-        let mut client = DevicePluginClient::new(channel);
-        let lists = client.list_and_watch(kubelet::api::Empty {}).await.unwrap().into_inner();
-        Lists { client, lists }
+        let begin = std::time::Instant::now();
+        loop {
+            let socket = self.until_known(resource).await;
+            if let Some(lists) = Lists::of(&socket).await {
+                return lists;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{resource} does not answer");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 }
 
@@ -130,6 +135,13 @@ struct Lists {
 }
 
 impl Lists {
+    async fn of(socket: &Path) -> Option<Self> {
+        let (channel, _) = connect::channel(socket).await.ok()?;
+        let mut client = DevicePluginClient::new(channel);
+        let lists = client.list_and_watch(kubelet::api::Empty {}).await.ok()?.into_inner();
+        Some(Self { client, lists })
+    }
+
     async fn next(&mut self) -> Vec<(String, String)> {
         let list = tokio::time::timeout(PATIENCE, self.lists.next()).await.unwrap().unwrap().unwrap();
         list.devices.into_iter().map(|device| (device.id, device.health)).collect()
