@@ -20,7 +20,7 @@ use super::manifest::{guest, instance, machine};
 use super::soak;
 
 /// So many shapes in `make test`.
-const ROUNDS: u64 = 1;
+const ROUNDS: u64 = 2;
 
 /// Takes all memory that the guest has, and uses its disks and CPUs.
 const LOAD: &str = "mount -o remount,size=100% /dev/shm; \
@@ -34,6 +34,14 @@ fn shapes() -> Vec<(&'static str, u32, Value)> {
     vec![
         ("plain", 192, json!({"devices": {"autoattachGraphicsDevice": false}})),
         (
+            "uefi",
+            256,
+            json!({
+                "firmware": {"bootloader": {"efi": {"secureBoot": false}}},
+                "devices": {"autoattachGraphicsDevice": true, "tpm": {}},
+            }),
+        ),
+        (
             "rich",
             224,
             json!({
@@ -44,14 +52,6 @@ fn shapes() -> Vec<(&'static str, u32, Value)> {
         ),
         ("wide", 256, json!({"cpu": {"cores": 4}, "devices": {"autoattachGraphicsDevice": true}})),
         ("large", 1024, json!({"devices": {"autoattachGraphicsDevice": true}})),
-        (
-            "uefi",
-            256,
-            json!({
-                "firmware": {"bootloader": {"efi": {"secureBoot": false}}},
-                "devices": {"autoattachGraphicsDevice": true, "tpm": {}},
-            }),
-        ),
     ]
 }
 

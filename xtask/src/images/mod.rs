@@ -27,6 +27,9 @@ const PATH: &str = "PATH=/usr/bin:/usr/sbin:/bin:/sbin";
 const COMPONENTS_USER: &str = "1001:1001";
 const LAUNCHER_USER: &str = "107:107";
 
+/// Where Debian has UEFI images, as seen from where an installation looks for them unless it is set to another folder.
+const UEFI: (&str, &str) = ("../OVMF", "usr/share/edk2/ovmf");
+
 /// What stands before the names of images that no registry has.
 pub const REGISTRY: &str = "localhost/kubevirt-rs";
 
@@ -166,6 +169,10 @@ fn components(programs: &program::Programs, root: &Path, archive: &Archive) -> R
 fn launcher(programs: &program::Programs, root: &Path, archive: &Archive) -> Result<()> {
     install(&programs.kubevirt, root, &LAUNCHER)?;
     copy(&programs.container_disk, &root.join("usr/bin/container-disk"))?;
+    let (firmware, usual) = UEFI;
+    let usual = root.join(usual);
+    fs::create_dir_all(usual.parent().context("no folder")?)?;
+    symlink(firmware, usual).context("name the folder of UEFI images")?;
     let mut upper = Layer::of_root(root);
     // To answer DHCP. Only permitted: some containers of a pod may not even that.
     upper.capabilities.insert("/usr/bin/kubevirt".into(), "cap_net_bind_service=p".into());
