@@ -54,6 +54,10 @@ fn files_and_devices_are_plugged_and_unplugged() {
         let error = before_start(&early, &place, &config).await.unwrap_err();
         assert!(matches!(&error, PrepareError::NotYet(text) if text.contains("not attached")), "{error}");
         let outcome = while_running(&early, &place, &config).await.unwrap();
+        assert_eq!(outcome.hotplug[0].progress, Progress::Unattached);
+        // Its pod counts as ready before it listens.
+        let soon = running(json!([volume("file")]), json!([status("file", "Filesystem", ATTACHMENT, "")]));
+        let outcome = while_running(&soon, &place, &config).await.unwrap();
         assert!(matches!(outcome.hotplug[0].progress, Progress::Waits(_)), "{:?}", outcome.hotplug);
 
         // The pod that brings them to the node.
