@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kubevirt_disk_image::{create_metrics_disk, read_metrics, write_metrics};
 
@@ -12,12 +12,17 @@ fn open(path: &Path) -> File {
     OpenOptions::new().read(true).write(true).open(path).unwrap()
 }
 
+/// A new disk, and where it is.
+fn disk(folder: &Folder) -> (File, PathBuf) {
+    let path = folder.join("vhostmd0");
+    create_metrics_disk(&path).unwrap();
+    (open(&path), path)
+}
+
 #[test]
 fn what_is_written_is_read() {
     let folder = Folder::new();
-    let path = folder.join("vhostmd0");
-    create_metrics_disk(&path).unwrap();
-    let disk = open(&path);
+    let (disk, path) = disk(&folder);
     assert_eq!(read_metrics(&disk).unwrap().unwrap(), "<metrics></metrics>\n");
     let long = format!("<metrics>{}</metrics>\n", "ä".repeat(4000));
     // What is left of a longer document is no part of a shorter one.
@@ -35,9 +40,7 @@ fn what_is_written_is_read() {
 #[test]
 fn a_document_that_is_too_long_changes_nothing() {
     let folder = Folder::new();
-    let path = folder.join("vhostmd0");
-    create_metrics_disk(&path).unwrap();
-    let disk = open(&path);
+    let (disk, _) = disk(&folder);
     assert!(write_metrics(&disk, &"a".repeat(256 << 10)).is_err());
     assert_eq!(read_metrics(&disk).unwrap().unwrap(), "<metrics></metrics>\n");
 }
@@ -45,9 +48,7 @@ fn a_document_that_is_too_long_changes_nothing() {
 #[test]
 fn what_is_not_whole_is_not_read() {
     let folder = Folder::new();
-    let path = folder.join("vhostmd0");
-    create_metrics_disk(&path).unwrap();
-    let disk = open(&path);
+    let (disk, _) = disk(&folder);
     let change = |place: u64, to: &[u8]| disk.write_all_at(to, place).unwrap();
     change(7, b"\x01");
     assert_eq!(read_metrics(&disk).unwrap(), None, "it is being written");

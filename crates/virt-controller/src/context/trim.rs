@@ -92,3 +92,64 @@ pub fn snapshot(snapshot: &mut VirtualMachineSnapshot) {
         ..Default::default()
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use kubevirt_component::Readable;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A pod as an API server tells of it, with something in all that is not read.
+    fn told() -> Value {
+        let bulk = |value: Value| Bulk::FIELDS.iter().map(move |name| ((*name).to_owned(), value.clone()));
+        let mut container = json!({"name": "compute", "image": "launcher:1"});
+        for name in ["args", "command", "env", "ports", "volumeMounts"] {
+            container[name] = json!([]);
+        }
+        container["resources"] = json!({"limits": {"memory": "1Gi"}});
+        let mut pod = json!({
+            "metadata": {
+                "name": "virt-launcher-web", "labels": {"kubevirt.io": "virt-launcher"},
+                "annotations": bulk(json!("a text of that name")).collect::<Value>(),
+                "managedFields": [{"manager": "kubelet", "fieldsV1": {"f:spec": {}}}],
+            },
+            "spec": {
+                "nodeName": "node01",
+                "tolerations": [{"key": "a", "operator": "Exists"}],
+                "containers": [container],
+                "volumes": [
+                    {"name": "root", "persistentVolumeClaim": {"claimName": "data"}},
+                    {"name": "run", "emptyDir": {}},
+                ],
+            },
+            "status": {
+                "phase": "Running",
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "containerStatuses": [{
+                    "name": "compute", "image": "launcher:1", "imageID": "", "ready": true, "restartCount": 0,
+                    "state": {"running": {"startedAt": "2026-01-02T03:04:05Z"}},
+                }],
+            },
+        });
+        pod["spec"]["affinity"] = json!({"nodeAffinity": {}});
+        pod["spec"]["nodeSelector"] = json!({"kubevirt.io/schedulable": "true"});
+        pod["status"]["hostIPs"] = json!([{"ip": "10.0.0.1"}]);
+        pod
+    }
+
+    #[test]
+    fn what_is_not_read_would_not_be_kept() {
+        let text = told().to_string();
+        let mut whole: Pod = serde_json::from_str(&text).unwrap();
+        whole.metadata.managed_fields = None;
+        let read: Readable<Pod, Bulk> = serde_json::from_str(&text).unwrap();
+        let mut read = read.0.unwrap();
+        assert_ne!(read, whole);
+        pod(&mut whole);
+        pod(&mut read);
+        assert_eq!(read, whole);
+        let spec = read.spec.unwrap();
+        assert_eq!((spec.containers.len(), spec.volumes.unwrap().len()), (1, 1));
+    }
+}
