@@ -10,6 +10,7 @@ use kubevirt_component::NamespacedName;
 use super::events::Say;
 use super::observe::Observed;
 use super::options::{fingerprint, options};
+use super::plugging::Plugging;
 use super::{Instances, LookError, Outcome, Step, pod_here, reference, volumes};
 use crate::domains::Owner;
 use crate::launchers::{CommandError, Contact, Launcher};
@@ -17,34 +18,15 @@ use crate::prepare::{self, HotplugState, Place, PrepareError};
 
 /// Where plugged volumes are in the launcher's container.
 const PLUGGED: &str = "/var/run/kubevirt/hotplug-disks";
-/// So many tries take about 10 s.
-const LONG: u32 = 13;
 
 /// Why a step came to nothing.
 enum Trouble {
     /// It takes a little longer.
     NotYet(String),
     /// Something was not plugged or unplugged, which the machine does not suffer from.
-    Plugging(Plugging),
+    Plugging { problems: Vec<String>, missing: Vec<String> },
     /// It does not work like this.
     Failed(String),
-}
-
-/// What was not plugged or unplugged.
-struct Plugging {
-    /// What others have to bring first.
-    missing: Vec<String>,
-    /// What does not work.
-    problems: Vec<String>,
-}
-
-impl Plugging {
-    /// What the user hears of after so many tries: what does not work at once, what is missing once it takes long.
-    fn told(&self, tries: u32) -> Vec<Say> {
-        let problems = self.problems.iter().filter(|_| tries == 0);
-        let missing = self.missing.iter().filter(|_| tries == LONG);
-        problems.chain(missing).map(|why| Say::warning(events::vmi::HOTPLUG_FAILED, why)).collect()
-    }
 }
 
 impl From<PrepareError> for Trouble {
@@ -100,7 +82,10 @@ impl Instances {
         match done {
             Ok(say) => {
                 if self.memory.of(uid).not_yet > 0 {
-                    self.memory.change(uid, |memory| memory.not_yet = 0);
+                    self.memory.change(uid, |memory| {
+                        memory.not_yet = 0;
+                        memory.plugging = Plugging::default();
+                    });
                 }
                 outcome.say = say;
             }
@@ -108,8 +93,9 @@ impl Instances {
                 tracing::debug!(vmi = %key, %why, "not yet");
                 outcome.again = Some(self.memory.change(uid, super::memory::Memory::wait));
             }
-            Err(Trouble::Plugging(what)) => {
-                outcome.say = what.told(self.memory.of(uid).not_yet);
+            Err(Trouble::Plugging { problems, missing }) => {
+                let told = self.memory.change(uid, |memory| memory.plugging.told(&problems, &missing));
+                outcome.say = told.iter().map(|why| Say::warning(events::vmi::HOTPLUG_FAILED, why)).collect();
                 outcome.again = Some(self.memory.change(uid, super::memory::Memory::wait));
             }
             Err(Trouble::Failed(why)) => outcome.failure = Some(why),
@@ -198,7 +184,7 @@ impl Instances {
         if missing.is_empty() && running.problems.is_empty() {
             return Ok(Vec::new());
         }
-        Err(Trouble::Plugging(Plugging { missing, problems: running.problems }))
+        Err(Trouble::Plugging { problems: running.problems, missing })
     }
 
     /// Has the guest's memory written where that is wished for and not begun.
@@ -301,18 +287,4 @@ fn is_settled(vmi: &VirtualMachineInstance) -> bool {
     let mut interfaces = vmi.spec.domain.devices.interfaces.iter().flatten();
     let leaves = |interface: &Interface| interface.state == Some(InterfaceState::Absent);
     !volumes.into_iter().any(|volume| volume.hotplug_volume.is_some()) && !interfaces.any(leaves)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_missing_is_told_once_and_late() {
-        let plugging = Plugging { missing: vec!["a".into()], problems: vec!["b".into()] };
-        let said = |tries| plugging.told(tries).iter().map(|say| say.message.clone()).collect::<Vec<_>>();
-        let told: Vec<(u32, Vec<String>)> =
-            (0..50).map(|tries| (tries, said(tries))).filter(|(_, said)| !said.is_empty()).collect();
-        assert_eq!(told, [(0, vec!["b".to_owned()]), (LONG, vec!["a".to_owned()])]);
-    }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kubevirt_network::Wiring;
 
+use super::plugging::Plugging;
 use crate::prepare::{HotplugState, Progress};
 
 /// The first pause before a guest goes on whose disk failed.
@@ -52,6 +53,8 @@ pub struct Memory {
     pub overwritten: Option<String>,
     /// How often in a row something was not ready yet.
     pub not_yet: u32,
+    /// What could not be plugged or unplugged.
+    pub plugging: Plugging,
     /// How often the guest's system gave up, as far as that was counted.
     pub panics: u32,
     /// Whether the fingerprints of container disks were asked for.

@@ -15,6 +15,7 @@ mod migratable;
 mod observe;
 mod options;
 mod phase;
+mod plugging;
 mod status;
 mod telling;
 #[cfg(test)]
