@@ -12,7 +12,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::key::NamespacedName;
@@ -24,6 +24,9 @@ use crate::unread::{Managers, Unread};
 /// After this time every object is looked at once more, whether it changed or not: it mends what a mistake of ours,
 /// or a change outside the cluster, left behind.
 const RESYNC: Duration = Duration::from_secs(3600);
+
+/// How often to ask for a kind that the cluster does not have.
+const NOT_SERVED: Duration = Duration::from_secs(10);
 
 type Listener<K> = Box<dyn Fn(&Change<'_, K>) + Send + Sync>;
 
@@ -173,7 +176,11 @@ where
             tokio::select! {
                 event = events.next() => match event {
                     Some(Ok(event)) => self.take_in(event),
-                    Some(Err(error)) => self.complain(&error),
+                    Some(Err(error)) if self.optional && is_unknown_kind(&error) => {
+                        self.do_without();
+                        sleep(NOT_SERVED).await;
+                    }
+                    Some(Err(error)) => tracing::warn!(kind = %K::kind(&()), %error, "the watch is interrupted"),
                     None => return,
                 },
                 () = sleep_until(resync) => {
@@ -261,19 +268,13 @@ where
         }
     }
 
-    fn complain(&self, error: &watcher::Error) {
-        let kind = K::kind(&());
-        if self.optional && is_unknown_kind(error) {
-            let known = self.state.send_replace(State::NotServed);
-            if known != State::NotServed {
-                tracing::info!(%kind, "the cluster does not have this kind");
-                for name in self.store.names() {
-                    self.remove(&name);
-                }
+    fn do_without(&self) {
+        if self.state.send_replace(State::NotServed) != State::NotServed {
+            tracing::info!(kind = %K::kind(&()), "the cluster does not have this kind");
+            for name in self.store.names() {
+                self.remove(&name);
             }
-            return;
         }
-        tracing::warn!(%kind, %error, "the watch is interrupted");
     }
 }
 
