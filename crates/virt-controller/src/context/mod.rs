@@ -66,7 +66,7 @@ pub struct Context {
     /// Reports events.
     pub recorder: Recorder,
     /// What the cluster has, as last heard.
-    pub stores: Stores,
+    pub stores: Arc<Stores>,
     /// The work of each controller.
     pub queues: Queues,
     /// What is counted as it happens.
@@ -86,7 +86,7 @@ impl Context {
     ) -> Self {
         let queues = Queues::new();
         Self {
-            stores: Stores::start(&client, &queues, &counts, &settings.namespace, &stop),
+            stores: Arc::new(Stores::start(&client, &queues, &counts, &settings.namespace, &stop)),
             recorder: Recorder::new(client.clone(), REPORTER),
             settings: Arc::new(settings),
             client,

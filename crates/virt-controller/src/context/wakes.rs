@@ -65,9 +65,13 @@ pub fn namespace_of_orphan(vmi: &VirtualMachineInstance) -> Vec<String> {
     if controller(vmi).is_some() { vec![] } else { namespace(vmi) }
 }
 
-/// The machine of the name of an instance, whose it is or which it stands in the way of.
-pub fn vm_of_vmi(change: &Change<VirtualMachineInstance>) -> Vec<NamespacedName> {
-    itself(change)
+/// The machine of the name of an instance, whose it is or which it stands in the way of. Most instances of replica sets,
+/// and those that users make, have none; and one that comes later looks for its instance by itself.
+pub fn vm_of_vmi(
+    change: &Change<VirtualMachineInstance>,
+    vms: &Store<VirtualMachine>,
+) -> Option<NamespacedName> {
+    itself(change).pop().filter(|key| vms.get(key).is_some())
 }
 
 /// The nodes that an instance is on or has left.
