@@ -6,7 +6,7 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{Patch as Operations, PatchOperation, ReplaceOperation};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::Request;
-use kube::{Api, Resource};
+use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use serde_json::Value;
@@ -86,14 +86,26 @@ pub async fn overwrite_status<K: Resource + Clone>(
     done(api, Request::new(api.resource_url()).patch_subresource("status", name, &parameters, patch)).await
 }
 
-/// The same where nobody asks what became of the object: whether something was sent.
-pub async fn changed<K>(api: &Api<K>, seen: &K, wanted: &K) -> kube::Result<bool>
+/// The same where nobody asks what became of the object: whether something was sent. What is sent is known when this
+/// returns, so that nobody has to keep two large objects until there is an answer.
+pub fn changed<K>(
+    api: &Api<K>,
+    seen: &K,
+    wanted: &K,
+) -> impl Future<Output = kube::Result<bool>> + Send + use<K>
 where
     K: Resource + Serialize + DeserializeOwned + Clone + Debug + PartialEq,
 {
-    let Some((name, patch)) = request(seen, wanted)? else { return Ok(false) };
-    let request = Request::new(api.resource_url()).patch_metadata(name, &PatchParams::default(), &patch);
-    done(api, request).await.map(|()| true)
+    let change = request(seen, wanted).map(|change| {
+        change.map(|(name, patch)| {
+            Request::new(api.resource_url()).patch_metadata(name, &PatchParams::default(), &patch)
+        })
+    });
+    let client = api.clone().into_client();
+    async move {
+        let Some(request) = change? else { return Ok(false) };
+        send(client, request).await.map(|()| true)
+    }
 }
 
 /// The same for the status of a kind that has it apart.
@@ -122,8 +134,12 @@ where
 
 /// Sends a request whose answer nobody reads, unless it is an error.
 async fn done<K: Resource + Clone>(api: &Api<K>, request: Made) -> kube::Result<()> {
+    send(api.clone().into_client(), request).await
+}
+
+async fn send(client: Client, request: Made) -> kube::Result<()> {
     let request = request.map_err(kube::Error::BuildRequest)?;
-    api.clone().into_client().request::<IgnoredAny>(request).await.map(drop)
+    client.request::<IgnoredAny>(request).await.map(drop)
 }
 
 fn request<'a, K>(seen: &'a K, wanted: &K) -> kube::Result<Option<(&'a str, Patch<()>)>>

@@ -88,7 +88,11 @@ async fn reconcile(context: &Context, key: &NamespacedName) -> Result<Next, Retr
 async fn finish(context: &Context, observed: &mut Observed, plan: Plan) -> Result<Next, Retry> {
     let Some(wanted) = &plan.vmi else { return Err(Retry::Restless) };
     let api = context.api::<VirtualMachineInstance>(&observed.vmi.namespace().unwrap_or_default());
-    match patch::changed(&api, &observed.vmi, wanted).await {
+    let writing = {
+        let (seen, wanted) = changeable(&observed.vmi, wanted);
+        patch::changed(&api, &seen, &wanted)
+    };
+    match writing.await {
         Ok(false) => {}
         Ok(true) => context.counts.syncs.written(&NamespacedName::of(observed.vmi.as_ref())),
         Err(error) if patch::is_conflict(&error) => return Ok(Next::After(AFTER_CONFLICT)),
@@ -105,4 +109,19 @@ async fn finish(context: &Context, observed: &mut Observed, plan: Plan) -> Resul
         Some(trouble) => Err(trouble.into()),
         None => Ok(plan.recheck.map_or(Next::Wait, Next::After)),
     }
+}
+
+/// Both without what users wrote, unless that differs: it is the greater part, and need not be compared word by word.
+fn changeable(
+    seen: &VirtualMachineInstance,
+    wanted: &VirtualMachineInstance,
+) -> (VirtualMachineInstance, VirtualMachineInstance) {
+    if seen.spec != wanted.spec {
+        return (seen.clone(), wanted.clone());
+    }
+    let rest = |vmi: &VirtualMachineInstance| {
+        let (metadata, status) = (vmi.metadata.clone(), vmi.status.clone());
+        VirtualMachineInstance { metadata, status, ..VirtualMachineInstance::default() }
+    };
+    (rest(seen), rest(wanted))
 }
