@@ -32,7 +32,7 @@ pub struct Unreadable {
 impl<'de, K: Resource + DeserializeOwned, U: Unread> Deserialize<'de> for Readable<K, U> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        let read = serde_json::from_str(&cut(text.get(), U::FIELDS));
+        let read = serde_json::from_str(&cut(text.get(), U::fields(text.get())));
         read.map_or_else(|error| unreadable::<K>(&text, &error).map(Err), |object| Ok(Ok(object)))
             .map(|read| Self(read, PhantomData))
             .map_err(D::Error::custom)

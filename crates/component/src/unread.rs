@@ -7,6 +7,11 @@
 pub trait Unread: Send + Sync + 'static {
     /// Names of fields that are objects or lists, wherever they are.
     const FIELDS: &'static [&'static str];
+
+    /// Which they are in this text.
+    fn fields(_text: &str) -> &'static [&'static str] {
+        Self::FIELDS
+    }
 }
 
 /// Who wrote which field: a third of the text, and the greater part of the work.

@@ -38,7 +38,14 @@ impl Unread for Bulk {
         "securityContext",
         "startupProbe",
         "volumeMounts",
+        // A volume has room for each of its thirty kinds, and only claims are kept.
+        "volumes",
     ];
+
+    fn fields(text: &str) -> &'static [&'static str] {
+        let all = Self::FIELDS.len();
+        if text.contains("\"persistentVolumeClaim\"") { &Self::FIELDS[..all - 1] } else { Self::FIELDS }
+    }
 }
 
 /// Leaves of a pod what controllers ask about: names and images of containers, volumes that are claims, where it runs
@@ -49,7 +56,7 @@ pub fn pod(pod: &mut Pod) {
         node_name: spec.node_name,
         tolerations: spec.tolerations,
         containers: spec.containers.into_iter().map(container).collect(),
-        volumes: spec.volumes.map(claims),
+        volumes: spec.volumes.map(claims).filter(|claims| !claims.is_empty()),
         ..Default::default()
     };
     kept.containers.shrink_to_fit();
