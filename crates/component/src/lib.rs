@@ -9,6 +9,7 @@ mod key;
 pub mod leader;
 pub mod limits;
 pub mod metrics;
+mod pace;
 pub mod patch;
 mod queue;
 mod readable;

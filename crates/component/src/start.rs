@@ -3,10 +3,12 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::flags::Common;
+use crate::pace::Pace;
 use crate::role::Role;
 
 /// Runs a daemon until it ends; SIGTERM and SIGINT cancel its token, and a second one ends it at once.
@@ -18,11 +20,7 @@ pub fn run(
     kubevirt_logs::init(role.name(), flags.verbosity);
     // Only `ring` is built in, but several libraries each ask for the default.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(workers(role))
-        .enable_all()
-        .build()
-        .context("start the runtime")?;
+    let runtime = runtime(role).enable_all().build().context("start the runtime")?;
     let result = runtime.block_on(async {
         let stop = CancellationToken::new();
         cancel_on_signals(&stop)?;
@@ -37,13 +35,23 @@ pub fn run(
     result
 }
 
-/// How many threads share the work.
-fn workers(role: Role) -> usize {
+/// What runs the tasks of a daemon.
+fn runtime(role: Role) -> Builder {
     match role {
-        // It mostly waits for the API server. A second thread would be woken, and sent to sleep again, for each answer,
-        // which costs more than what it takes over.
-        Role::Controller => 1,
-        _ => std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 4)),
+        // It mostly waits for the API server, and nobody waits for it. A second thread would be woken, and sent to sleep
+        // again, for each answer, which costs more than what it takes over.
+        Role::Controller => {
+            let pace = Pace::new();
+            let mut builder = Builder::new_current_thread();
+            builder.on_thread_park(move || pace.rest());
+            builder
+        }
+        _ => {
+            let threads = std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 4));
+            let mut builder = Builder::new_multi_thread();
+            builder.worker_threads(threads);
+            builder
+        }
     }
 }
 
