@@ -40,7 +40,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let Arguments { flavour, name, .. } = arguments;
     if let Some(out) = &arguments.out {
         fs::create_dir_all(out).with_context(|| format!("make {}", out.display()))?;
-        for (from, to) in [(&guest.kernel, "vmlinuz"), (&guest.initrd, "initrd"), (&guest.disk, "disk.img")] {
+        for (from, to) in [(&guest.vmlinuz, "vmlinuz"), (&guest.initrd, "initrd"), (&guest.disk, "disk.img")]
+        {
             fs::copy(from, out.join(to)).with_context(|| format!("write {to}"))?;
         }
     }
@@ -48,10 +49,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         container_disk(&format!("{name}:{flavour}"), &guest.disk, output)?;
     }
     if let Some(output) = &arguments.kernel_boot {
-        let files: [(&str, &Path); 2] = [("boot/vmlinuz", &guest.kernel), ("boot/initrd", &guest.initrd)];
+        let files: [(&str, &Path); 2] = [("boot/vmlinuz", &guest.vmlinuz), ("boot/initrd", &guest.initrd)];
         pack(&format!("{name}-kernel:{flavour}"), &files, output)?;
     }
-    for file in [&guest.kernel, &guest.initrd, &guest.disk] {
+    for file in [&guest.vmlinuz, &guest.initrd, &guest.disk] {
         println!("{}", file.display());
     }
     Ok(())

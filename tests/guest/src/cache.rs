@@ -11,8 +11,10 @@ use crate::build::{self, Flavour};
 /// The files of a guest, in a cache: to be read only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifacts {
-    /// The kernel.
+    /// The kernel for QEMU to start with its BIOS: as it is, if it can be started so, for that is faster.
     pub kernel: PathBuf,
+    /// The same kernel as an image that unpacks itself, which UEFI can start as well.
+    pub vmlinuz: PathBuf,
     /// The initial memory disk, which holds the whole system.
     pub initrd: PathBuf,
     /// A raw disk that boots both with BIOS and with UEFI, with a partition for data.
@@ -25,7 +27,8 @@ pub fn artifacts(flavour: Flavour) -> Result<Artifacts> {
     fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
     let place = folder.join(format!("{flavour}-{:016x}", build::fingerprint()));
     let found = Artifacts {
-        kernel: place.join("vmlinuz"),
+        kernel: place.join("kernel"),
+        vmlinuz: place.join("vmlinuz"),
         initrd: place.join("initrd"),
         disk: place.join("disk.img"),
     };

@@ -5,6 +5,7 @@ mod disk;
 mod modules;
 mod packages;
 mod system;
+mod unpack;
 
 use std::fs;
 use std::path::Path;
@@ -73,9 +74,15 @@ pub(crate) fn build(flavour: Flavour, work: &Path, output: &Path) -> Result<()> 
     let initrd = system::initrd(flavour, &root, &kernel)?;
     let image = fs::read(&kernel.image).context("read the kernel")?;
     let disk = disk::image(&root, work, &image, &compress(&initrd, work)?)?;
-    for (name, content) in
-        [("vmlinuz", &image), ("initrd", &initrd), ("disk.img", &disk), ("packages", &versions.into_bytes())]
-    {
+    let kernel = unpack::unpacked(&image)?;
+    let files: [(&str, &[u8]); 5] = [
+        ("kernel", kernel.as_ref().unwrap_or(&image)),
+        ("vmlinuz", &image),
+        ("initrd", &initrd),
+        ("disk.img", &disk),
+        ("packages", versions.as_bytes()),
+    ];
+    for (name, content) in files {
         fs::write(output.join(name), content).with_context(|| format!("write {name}"))?;
     }
     Ok(())
