@@ -17,8 +17,17 @@ use anyhow::{Context, Result, bail};
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 /// What the disk's boot loader gives to the kernel; a good choice for any other way to boot, too.
-/// The self-tests of the kernel's ciphers are half of its start without hardware support.
-pub const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 memhp_default_state=online cryptomgr.notests";
+///
+/// The second line spares what takes long without hardware support and is of no use here: the self-tests of ciphers,
+/// memory that is cleared twice, code that is rewritten for a single CPU, a look at the timer, a place by chance. The
+/// third is for instructions that QEMU emulates byte by byte, and the last for more tests, and for what only those need
+/// who trace the kernel or keep encrypted keys in it.
+pub const COMMAND_LINE: &str = concat!(
+    "console=ttyS0 quiet panic=-1 memhp_default_state=online ",
+    "cryptomgr.notests init_on_alloc=0 noreplace-smp no_timer_check nokaslr ",
+    "clearcpuid=erms,fsrm ",
+    "initcall_blacklist=crypto_kdf108_init,init_encrypted,ftrace_check_for_weak_functions,trace_eval_init",
+);
 
 /// Which kernel a guest has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
