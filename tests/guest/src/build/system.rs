@@ -70,11 +70,12 @@ pub(super) fn initrd(flavour: Flavour, root: &Path, kernel: &Kernel) -> Result<V
         archive.file(to, 0o755, &read(&program)?);
         libraries.extend(libraries_of(&program, root)?);
     }
+    libraries.insert(loader(root)?);
     for library in libraries {
         let name = library.file_name().unwrap_or_default().to_string_lossy();
         archive.file(&format!("lib/x86_64-linux-gnu/{name}"), 0o755, &read(&library)?);
     }
-    archive.file("lib64/ld-linux-x86-64.so.2", 0o755, &read(&loader(root)?)?);
+    archive.link("lib64/ld-linux-x86-64.so.2", "../lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
     add_modules(&mut archive, &mut folders, flavour, kernel)?;
     Ok(archive.finish())
 }
