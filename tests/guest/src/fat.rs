@@ -45,6 +45,13 @@ pub(crate) fn image(label: &str, files: &[(&str, &[u8])], least: usize) -> Resul
     Ok(disk.into_inner())
 }
 
+/// Where the content of files starts in a file system with short tables: after its head, the tables and the root.
+pub(crate) fn clusters_start(image: &[u8]) -> usize {
+    let number = |at: usize| usize::from(u16::from_le_bytes([image[at], image[at + 1]]));
+    let (sector, head, tables, root, table) = (11, 14, usize::from(image[16]), 17, 22);
+    (number(head) + tables * number(table)) * number(sector) + number(root) * 32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,5 +67,12 @@ mod tests {
         std::io::Read::read_to_string(&mut system.root_dir().open_file("a/b/c").unwrap(), &mut content)
             .unwrap();
         assert_eq!(content, "deep");
+    }
+
+    #[test]
+    fn files_start_at_clusters() {
+        let image = seed("cidata", &[("file", b"the first cluster")]).unwrap();
+        let start = image.windows(17).position(|window| window == b"the first cluster");
+        assert_eq!(start, Some(clusters_start(&image)));
     }
 }

@@ -12,12 +12,14 @@ use super::system::with_libraries;
 use crate::fat;
 
 const SECTOR: usize = 512;
-/// Where the first partition starts: what is before it is the boot loader's.
+/// Where partitions may start: what is before is the boot loader's.
 const START: usize = 1 << 20;
+/// What GRUB reads at a time, from multiples of it on. What lies across them is read in pieces, and copied.
+const READ: usize = 32 << 10;
 const DATA: usize = 4 << 20;
 const DATA_UUID: &str = "7e579e57-0000-4000-8000-000000000001";
 /// All that GRUB needs to find the kernel.
-const GRUB_MODULES: [&str; 5] = ["biosdisk", "part_msdos", "fat", "linux", "boot"];
+const GRUB_MODULES: [&str; 5] = ["biosdisk", "part_msdos", "fat", "linux16", "boot"];
 
 /// The disk for a kernel.
 pub(super) fn image(root: &Path, work: &Path, kernel: &[u8], initrd: &[u8]) -> Result<Vec<u8>> {
@@ -26,7 +28,8 @@ pub(super) fn image(root: &Path, work: &Path, kernel: &[u8], initrd: &[u8]) -> R
     let data = data_partition(work)?;
     let mut disk = bios;
     ensure!(disk.len() <= START, "the boot loader is too large");
-    disk.resize(START, 0);
+    let clusters = fat::clusters_start(&boot);
+    disk.resize((START + clusters).next_multiple_of(READ) - clusters, 0);
     // GRUB has code for floppy disks where other disks have their table.
     disk[446..510].fill(0);
     // Type 0xef is where UEFI looks; 0x83 is Linux.
@@ -53,15 +56,18 @@ fn partition(disk: &mut Vec<u8>, number: usize, kind: u8, content: &[u8]) -> Res
     Ok(())
 }
 
-fn commands() -> String {
-    format!("linux /boot/vmlinuz {COMMAND_LINE}\ninitrd /boot/initrd\nboot\n")
+/// What GRUB does, with the commands' names ending as they do on a platform.
+fn commands(ending: &str) -> String {
+    format!("linux{ending} /boot/vmlinuz {COMMAND_LINE}\ninitrd{ending} /boot/initrd\nboot\n")
 }
 
 /// GRUB's first sector, and the rest of it from the next sector on, where the first looks for it.
 fn bios_loader(root: &Path, work: &Path) -> Result<Vec<u8>> {
     let folder = root.join("usr/lib/grub/i386-pc");
     let (config, core) = (work.join("grub.cfg"), work.join("core.img"));
-    fs::write(&config, commands())?;
+    // With its usual commands GRUB moves all the room that the kernel will need, byte by byte, which takes seconds
+    // without hardware support. With these the kernel starts as QEMU itself starts it.
+    fs::write(&config, commands("16"))?;
     let mut command = with_libraries(root)?;
     command.arg(root.join("usr/bin/grub-mkimage")).args(["-O", "i386-pc", "-p", "(,msdos1)/boot/grub"]);
     command.arg("-d").arg(&folder).arg("-c").arg(&config).arg("-o").arg(&core).args(GRUB_MODULES);
@@ -77,7 +83,7 @@ fn boot_partition(root: &Path, kernel: &[u8], initrd: &[u8]) -> Result<Vec<u8>> 
     let read = |path: &str| fs::read(root.join(path)).with_context(|| format!("read {path}"));
     let shim = read("usr/lib/shim/shimx64.efi.signed")?;
     let grub = read("usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed")?;
-    let config = commands();
+    let config = commands("");
     let files: [(&str, &[u8]); 5] = [
         ("boot/vmlinuz", kernel),
         ("boot/initrd", initrd),

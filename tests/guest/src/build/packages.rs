@@ -11,8 +11,8 @@ use anyhow::{Context, Result, ensure};
 /// What runs in the guest.
 const PROGRAMS: [&str; 5] =
     ["busybox-static", "dropbear-bin", "openssh-sftp-server", "qemu-guest-agent", "wide-dhcpv6-client"];
-/// What makes the disk boot. Only `grub-common` has a program that runs here.
-const LOADERS: [&str; 4] = ["grub-common", "grub-pc-bin", "grub-efi-amd64-signed", "shim-signed"];
+/// What makes the disk boot, and packs it. Only `grub-common` and `lz4` have programs that run here.
+const LOADERS: [&str; 5] = ["grub-common", "grub-pc-bin", "grub-efi-amd64-signed", "lz4", "shim-signed"];
 
 /// Downloads and unpacks all that a guest is made of into `root`; says which versions they are.
 pub(super) fn unpack(kernel: &str, work: &Path, root: &Path) -> Result<String> {
