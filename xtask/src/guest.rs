@@ -20,7 +20,7 @@ pub struct Arguments {
     /// The guest's kernel: cloud (small, virtio only) or full (also AHCI, USB, e1000, graphics, …).
     #[arg(long, default_value = "cloud")]
     flavour: Flavour,
-    /// A folder to copy vmlinuz, initrd and disk.img into.
+    /// A folder to copy kernel (unpacked, which starts fastest), vmlinuz (which UEFI takes), initrd and disk.img into.
     #[arg(long)]
     out: Option<PathBuf>,
     /// An OCI archive to write: an image with the disk, for a containerDisk volume.
@@ -40,8 +40,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let Arguments { flavour, name, .. } = arguments;
     if let Some(out) = &arguments.out {
         fs::create_dir_all(out).with_context(|| format!("make {}", out.display()))?;
-        for (from, to) in [(&guest.vmlinuz, "vmlinuz"), (&guest.initrd, "initrd"), (&guest.disk, "disk.img")]
-        {
+        let kernels = [(&guest.kernel, "kernel"), (&guest.vmlinuz, "vmlinuz")];
+        for (from, to) in kernels.into_iter().chain([(&guest.initrd, "initrd"), (&guest.disk, "disk.img")]) {
             fs::copy(from, out.join(to)).with_context(|| format!("write {to}"))?;
         }
     }
@@ -52,7 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let files: [(&str, &Path); 2] = [("boot/vmlinuz", &guest.vmlinuz), ("boot/initrd", &guest.initrd)];
         pack(&format!("{name}-kernel:{flavour}"), &files, output)?;
     }
-    for file in [&guest.vmlinuz, &guest.initrd, &guest.disk] {
+    for file in [&guest.kernel, &guest.vmlinuz, &guest.initrd, &guest.disk] {
         println!("{}", file.display());
     }
     Ok(())
