@@ -19,34 +19,34 @@ pub fn applied<K: Resource>(object: &mut K) {
 pub struct Bulk;
 
 impl Unread for Bulk {
-    const FIELDS: &'static [&'static str] = &[
-        "managedFields",
-        "affinity",
-        "allocatedResources",
-        "args",
-        "command",
-        "env",
-        "hostIPs",
-        "initContainers",
-        "lifecycle",
-        "livenessProbe",
-        "nodeSelector",
-        "ports",
-        "readinessGates",
-        "readinessProbe",
-        "resources",
-        "securityContext",
-        "startupProbe",
-        "volumeMounts",
-        // A volume has room for each of its thirty kinds, and only claims are kept.
-        "volumes",
-    ];
-
     fn fields(text: &str) -> &'static [&'static str] {
-        let all = Self::FIELDS.len();
-        if text.contains("\"persistentVolumeClaim\"") { &Self::FIELDS[..all - 1] } else { Self::FIELDS }
+        // A volume has room for each of its thirty kinds, and only claims are kept.
+        let has_claims = text.contains("\"persistentVolumeClaim\"");
+        if has_claims { &BULK[1..] } else { BULK }
     }
 }
+
+const BULK: &[&str] = &[
+    "volumes",
+    "managedFields",
+    "affinity",
+    "allocatedResources",
+    "args",
+    "command",
+    "env",
+    "hostIPs",
+    "initContainers",
+    "lifecycle",
+    "livenessProbe",
+    "nodeSelector",
+    "ports",
+    "readinessGates",
+    "readinessProbe",
+    "resources",
+    "securityContext",
+    "startupProbe",
+    "volumeMounts",
+];
 
 /// Leaves of a pod what controllers ask about: names and images of containers, volumes that are claims, where it runs
 /// and what it tolerates. What is left out is never written, since writes are differences.
@@ -108,8 +108,8 @@ mod tests {
     use super::*;
 
     /// A pod as an API server tells of it, with something in all that is not read.
-    fn told() -> Value {
-        let bulk = |value: Value| Bulk::FIELDS.iter().map(move |name| ((*name).to_owned(), value.clone()));
+    fn told(volumes: &Value) -> Value {
+        let bulk = |value: Value| BULK.iter().map(move |name| ((*name).to_owned(), value.clone()));
         let mut container = json!({"name": "compute", "image": "launcher:1"});
         for name in ["args", "command", "env", "ports", "volumeMounts"] {
             container[name] = json!([]);
@@ -125,10 +125,7 @@ mod tests {
                 "nodeName": "node01",
                 "tolerations": [{"key": "a", "operator": "Exists"}],
                 "containers": [container],
-                "volumes": [
-                    {"name": "root", "persistentVolumeClaim": {"claimName": "data"}},
-                    {"name": "run", "emptyDir": {}},
-                ],
+                "volumes": volumes,
             },
             "status": {
                 "phase": "Running",
@@ -147,16 +144,22 @@ mod tests {
 
     #[test]
     fn what_is_not_read_would_not_be_kept() {
-        let text = told().to_string();
-        let mut whole: Pod = serde_json::from_str(&text).unwrap();
-        whole.metadata.managed_fields = None;
-        let read: Readable<Pod, Bulk> = serde_json::from_str(&text).unwrap();
-        let mut read = read.0.unwrap();
-        assert_ne!(read, whole);
-        pod(&mut whole);
-        pod(&mut read);
-        assert_eq!(read, whole);
-        let spec = read.spec.unwrap();
-        assert_eq!((spec.containers.len(), spec.volumes.unwrap().len()), (1, 1));
+        let claim = json!({"name": "root", "persistentVolumeClaim": {"claimName": "data"}});
+        let other = json!({"name": "run", "emptyDir": {}});
+        for (volumes, kept) in [(json!([other, claim]), Some(1)), (json!([other]), None), (json!([]), None)] {
+            let text = told(&volumes).to_string();
+            let mut whole: Pod = serde_json::from_str(&text).unwrap();
+            whole.metadata.managed_fields = None;
+            let read: Readable<Pod, Bulk> = serde_json::from_str(&text).unwrap();
+            let mut read = read.0.unwrap();
+            assert_ne!(read, whole);
+            let all_read = read.spec.as_ref().and_then(|spec| spec.volumes.as_ref()).map(Vec::len);
+            assert_eq!(all_read, kept.map(|_| 2), "{volumes}");
+            pod(&mut whole);
+            pod(&mut read);
+            assert_eq!(read, whole);
+            let spec = read.spec.unwrap();
+            assert_eq!((spec.containers.len(), spec.volumes.map(|volumes| volumes.len())), (1, kept));
+        }
     }
 }
