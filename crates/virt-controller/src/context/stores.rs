@@ -112,7 +112,7 @@ impl Stores {
             .index(index::VOLUME, wakes::volumes_of_vmi)
             .index(index::VSOCK, wakes::vsock_of_vmi)
             .feeds(&queues.vmis, wakes::itself)
-            .feeds(&queues.vms, move |change| wakes::vm_of_vmi(change, &machines).into_iter().collect())
+            .feeds(&queues.vms, move |change| wakes::vm_of_vmi(change, &machines))
             .feeds(&queues.replica_sets, move |change| wakes::replica_sets(change, &sets))
             .feeds(&queues.nodes, wakes::nodes_of_vmi)
             .tells(move |change| of_instances.instance(change))

@@ -65,13 +65,15 @@ pub fn namespace_of_orphan(vmi: &VirtualMachineInstance) -> Vec<String> {
     if controller(vmi).is_some() { vec![] } else { namespace(vmi) }
 }
 
-/// The machine of the name of an instance, whose it is or which it stands in the way of. Most instances of replica sets,
-/// and those that users make, have none; and one that comes later looks for its instance by itself.
+/// The machine of the name of an instance, whose it is or which it stands in the way of. Instances of replica sets, and
+/// most that users make, have none; and one that comes later looks for its instance by itself.
 pub fn vm_of_vmi(
     change: &Change<VirtualMachineInstance>,
     vms: &Store<VirtualMachine>,
-) -> Option<NamespacedName> {
-    itself(change).pop().filter(|key| vms.get(key).is_some())
+) -> Vec<NamespacedName> {
+    let mut machine = itself(change);
+    machine.retain(|key| vms.get(key).is_some());
+    machine
 }
 
 /// The nodes that an instance is on or has left.
@@ -203,4 +205,33 @@ pub fn claim_name(volume: &Volume) -> Option<&str> {
     let dump = || volume.memory_dump.as_ref().map(|dump| dump.claim_name.as_str());
     let ephemeral = || Some(volume.ephemeral.as_ref()?.persistent_volume_claim.as_ref()?.claim_name.as_str());
     direct.or_else(data).or_else(dump).or_else(ephemeral)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn an_instance_wakes_the_machine_of_its_name_if_there_is_one() {
+        let vm = |namespace: &str| {
+            let mut vm = VirtualMachine::default();
+            vm.metadata.name = Some("web".to_owned());
+            vm.metadata.namespace = Some(namespace.to_owned());
+            vm
+        };
+        let mut vmi = VirtualMachineInstance::default();
+        vmi.metadata.name = Some("web".to_owned());
+        vmi.metadata.namespace = Some("here".to_owned());
+        let vmi = Arc::new(vmi);
+        let came = Change { old: None, new: Some(&vmi) };
+        let went = Change { old: Some(&vmi), new: None };
+        let key = NamespacedName::new("here", "web");
+        for (machines, woken) in [(vec![vm("here"), vm("there")], vec![key]), (vec![vm("there")], vec![])] {
+            let vms = Store::of(machines, []);
+            assert_eq!(vm_of_vmi(&came, &vms), woken);
+            assert_eq!(vm_of_vmi(&went, &vms), woken);
+        }
+    }
 }
