@@ -74,3 +74,27 @@ fn cancel_on_signals(stop: &CancellationToken) -> Result<()> {
     });
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// So many times something is due that each is a look of its own.
+    fn time_of_looks(role: Role, count: u32) -> Duration {
+        let begin = Instant::now();
+        runtime(role).enable_all().build().unwrap().block_on(async {
+            for _ in 0..count {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        begin.elapsed()
+    }
+
+    #[test]
+    fn a_busy_controller_rests() {
+        // The first forty are free, and a second passes during the others.
+        assert!(time_of_looks(Role::Controller, 80) >= Duration::from_millis(900));
+    }
+}

@@ -1,5 +1,6 @@
 //! A store follows the API server: what is there, what changes, what cannot be read, what is not served yet.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, PostParams};
 use kubevirt_api::data_volume::DataVolume;
 use kubevirt_api::vm::VirtualMachine;
-use kubevirt_component::{NamespacedName, Next, Queue, Store, Watch, patch};
+use kubevirt_component::{Common, Limits, Metrics, NamespacedName, Next, Queue, Store, Watch, patch};
 use serde_json::json;
 use test_kit::{API_SERVER, Test};
 use tokio::sync::mpsc;
@@ -73,12 +74,19 @@ async fn what_cannot_be_read_stalls_nothing() -> Result<()> {
 async fn a_kind_that_is_not_served_is_an_empty_store() -> Result<()> {
     API_SERVER
         .run("component-optional", async |test| {
-            let stop = CancellationToken::new();
-            let store: Store<DataVolume> =
-                Watch::within(test.client(), test.namespace()).optional().start(&stop);
+            let (metrics, stop) = (Metrics::new(), CancellationToken::new());
+            let client = common(test).client(&Limits::none(), &metrics).await?;
+            let store: Store<DataVolume> = Watch::within(client, test.namespace()).optional().start(&stop);
             timeout(PATIENCE, store.ready()).await?;
             assert!(!store.served());
             assert!(store.all().is_empty());
+            // It is not asked for again and again: with the watcher's own pauses that would be once a second.
+            sleep(Duration::from_secs(6)).await;
+            let text = metrics.text();
+            let asked =
+                text.lines().find(|line| line.contains(r#"resource="datavolumes""#)).unwrap_or_default();
+            let count: f64 = asked.rsplit(' ').next().unwrap_or_default().parse()?;
+            assert!((1.0..=2.0).contains(&count), "{asked}");
             stop.cancel();
             Ok(())
         })
@@ -105,6 +113,19 @@ async fn two_writers_lose_nothing() -> Result<()> {
             Ok(())
         })
         .await
+}
+
+fn common(test: &Test) -> Common {
+    Common {
+        listen: Ipv4Addr::LOCALHOST.into(),
+        port: None,
+        verbosity: 2,
+        kubeconfig: Some(test.cluster().kubeconfig()),
+        master: None,
+        tls_cert_file: None,
+        tls_key_file: None,
+        namespace: None,
+    }
 }
 
 /// A config map whose number must be one, as a stand-in for a kind that got stricter.
