@@ -2,17 +2,23 @@
 
 use std::fmt::Debug;
 
+use axum::http::HeaderValue;
+use axum::http::header::ACCEPT;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{Patch as Operations, PatchOperation, ReplaceOperation};
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::core::Request;
+use kube::core::{ObjectMeta, PartialObjectMeta, Request};
 use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use serde_json::Value;
 
 use crate::readable::Readable;
-use crate::unread::{Managers, Unread};
+use crate::unread::Managers;
+
+/// Asks for the metadata of an object instead of the whole.
+const METADATA: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
 
 /// What makes the object that was seen the object that is wanted, or nothing if they are the same.
 ///
@@ -45,21 +51,21 @@ where
 {
     let Some((name, patch)) = request(seen, wanted)? else { return Ok(None) };
     let request = Request::new(api.resource_url()).patch(name, &PatchParams::default(), &patch);
-    object::<K, Managers>(api, request).await.map(Some)
+    object(api.clone().into_client(), request).await.map(Some)
 }
 
-/// Makes an object, and returns it as it was stored, without what `U` names.
-pub async fn create<K, U>(api: &Api<K>, new: &K) -> kube::Result<K>
+/// Makes an object, and returns what the API server calls it.
+pub async fn create<K: Resource + Serialize + Clone>(api: &Api<K>, new: &K) -> kube::Result<ObjectMeta>
 where
-    K: Resource + Serialize + DeserializeOwned + Clone,
-    U: Unread,
+    K::DynamicType: Default,
 {
-    object::<K, U>(api, creation(api, new)?).await
+    let request = brief(creation(api, new)?);
+    object::<PartialObjectMeta<K>>(api.clone().into_client(), request).await.map(|made| made.metadata)
 }
 
 /// The same where nobody asks what became of it.
 pub async fn create_unread<K: Resource + Serialize + Clone>(api: &Api<K>, new: &K) -> kube::Result<()> {
-    done(api, creation(api, new)?).await
+    done(api, brief(creation(api, new)?)).await
 }
 
 fn creation<K: Resource + Serialize>(api: &Api<K>, new: &K) -> kube::Result<Made> {
@@ -83,7 +89,8 @@ pub async fn overwrite_status<K: Resource + Clone>(
     patch: &Patch<Value>,
 ) -> kube::Result<()> {
     let parameters = PatchParams::default();
-    done(api, Request::new(api.resource_url()).patch_subresource("status", name, &parameters, patch)).await
+    done(api, brief(Request::new(api.resource_url()).patch_subresource("status", name, &parameters, patch)))
+        .await
 }
 
 /// The same where nobody asks what became of the object: whether something was sent. What is sent is known when this
@@ -116,19 +123,23 @@ where
     let Some((name, patch)) = request(seen, wanted)? else { return Ok(None) };
     let parameters = PatchParams::default();
     let request = Request::new(api.resource_url()).patch_subresource("status", name, &parameters, &patch);
-    object::<K, Managers>(api, request).await.map(Some)
+    object(api.clone().into_client(), request).await.map(Some)
 }
 
 type Made = Result<axum::http::Request<Vec<u8>>, kube::core::request::Error>;
 
+/// The same request, answered with no more of the object than its metadata.
+fn brief(request: Made) -> Made {
+    request.map(|mut request| {
+        request.headers_mut().insert(ACCEPT, METADATA);
+        request
+    })
+}
+
 /// Sends a request that is answered with an object, and reads of it what [`Readable`] does.
-async fn object<K, U>(api: &Api<K>, request: Made) -> kube::Result<K>
-where
-    K: Resource + DeserializeOwned + Clone,
-    U: Unread,
-{
+async fn object<K: Resource + DeserializeOwned>(client: Client, request: Made) -> kube::Result<K> {
     let request = request.map_err(kube::Error::BuildRequest)?;
-    let answer: Readable<K, U> = api.clone().into_client().request(request).await?;
+    let answer: Readable<K, Managers> = client.request(request).await?;
     answer.0.map_err(|broken| kube::Error::SerdeError(serde_json::Error::custom(broken.error)))
 }
 

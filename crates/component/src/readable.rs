@@ -15,7 +15,7 @@ use crate::unread::{Managers, Unread, cut};
 /// An object, or why it could not be read.
 ///
 /// `kube` has a type for this, which builds a tree of each object, copies it and reads the copy; that was most of what an
-/// event cost. Here the text is kept until it was read. It is for JSON only, which is all that API servers send us. What
+/// event cost. Here the text is looked at where it is. It is for JSON in memory only, which is all that API servers send us. What
 /// `U` names is left out.
 #[derive(Clone, Debug)]
 pub struct Readable<K, U = Managers>(pub Result<K, Unreadable>, PhantomData<U>);
@@ -31,9 +31,9 @@ pub struct Unreadable {
 
 impl<'de, K: Resource + DeserializeOwned, U: Unread> Deserialize<'de> for Readable<K, U> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let text = <&RawValue>::deserialize(deserializer)?;
         let read = serde_json::from_str(&cut(text.get(), U::fields(text.get())));
-        read.map_or_else(|error| unreadable::<K>(&text, &error).map(Err), |object| Ok(Ok(object)))
+        read.map_or_else(|error| unreadable::<K>(text, &error).map(Err), |object| Ok(Ok(object)))
             .map(|read| Self(read, PhantomData))
             .map_err(D::Error::custom)
     }

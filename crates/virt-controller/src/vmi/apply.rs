@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodCondition};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodCondition, PodStatus};
 use kube::ResourceExt;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
 use kubevirt_api::names::events::objects;
 use kubevirt_api::names::labels;
 use kubevirt_api::names::reasons::vmi as reasons;
@@ -158,8 +158,8 @@ fn told(new: &NewPod, pod: &Pod) -> String {
 async fn create(context: &Context, pod: &Pod) -> Result<(Arc<Pod>, bool), Trouble> {
     let api = context.api::<Pod>(&namespace(pod));
     let failed = |error: kube::Error| Trouble::passing(reasons::FAILED_CREATE, explained(&error));
-    match patch::create::<_, trim::Bulk>(&api, pod).await {
-        Ok(made) => Ok((trimmed(made), true)),
+    match patch::create(&api, pod).await {
+        Ok(metadata) => Ok((trimmed(made(pod.clone(), metadata)), true)),
         Err(error) if patch::is_taken(&error) => {
             let found = api.get(&pod.name_any()).await.map_err(failed)?;
             let is_ours =
@@ -172,6 +172,12 @@ async fn create(context: &Context, pod: &Pod) -> Result<(Arc<Pod>, bool), Troubl
         }
         Err(error) => Err(failed(error)),
     }
+}
+
+/// A pod as it is stored when it is new, but for what others add to it: the store tells of that soon.
+fn made(pod: Pod, metadata: ObjectMeta) -> Pod {
+    let status = PodStatus { phase: Some("Pending".to_owned()), ..PodStatus::default() };
+    Pod { metadata, status: Some(status), ..pod }
 }
 
 fn explained(error: &kube::Error) -> String {
