@@ -8,6 +8,7 @@ use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kubevirt_api::duration;
 
+use crate::client::{Unusable, client};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::role::Role;
@@ -58,7 +59,7 @@ pub enum NoClient {
     NotInCluster(#[from] kube::config::InClusterError),
     /// What they say makes no client.
     #[error(transparent)]
-    Client(#[from] kube::Error),
+    Client(#[from] Unusable),
 }
 
 impl Common {
@@ -91,8 +92,7 @@ impl Common {
     pub async fn client(&self, limits: &Limits, metrics: &Metrics) -> Result<kube::Client, NoClient> {
         let config = self.config().await?;
         let metrics = metrics.requests(config.cluster_url.authority().map_or("", |host| host.as_str()));
-        let builder = kube::client::ClientBuilder::try_from(config)?;
-        Ok(builder.with_layer(&limits.layer(metrics)).build())
+        Ok(client(&config, limits, metrics)?)
     }
 
     async fn config(&self) -> Result<kube::Config, NoClient> {

@@ -1,6 +1,7 @@
 //! What every daemon needs: stores of watched objects, work queues, events, patches,
 //! flags, leadership, TLS, metrics, health and the cluster configuration.
 
+mod client;
 pub mod configuration;
 pub mod events;
 pub mod flags;
@@ -21,6 +22,7 @@ pub mod tls;
 mod unread;
 mod watch;
 
+pub use client::Unusable;
 pub use configuration::Configuration;
 pub use events::Recorder;
 pub use flags::Common;

@@ -243,4 +243,4 @@ fn certificates(name: &str, text: &[u8]) -> Result<Vec<CertificateDer<'static>>,
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -14,13 +14,13 @@ use crate::serve::{Peer, Server};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An authority and the folder that its certificates are mounted in.
-struct Authority {
-    pem: String,
+pub(crate) struct Authority {
+    pub(crate) pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(rcgen::DnType::CommonName, name);
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -30,7 +30,7 @@ impl Authority {
     }
 
     /// A certificate and its key, as PEM.
-    fn issue(&self, name: &str) -> (String, String) {
+    pub(crate) fn issue(&self, name: &str) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
@@ -38,17 +38,17 @@ impl Authority {
 }
 
 /// A folder that is removed in the end.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let path = std::env::temp_dir().join(format!("tls-{}-{:x}", std::process::id(), fastrand::u64(..)));
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }
 
     /// Puts files where a kubelet mounts a Secret: in a folder of their own that a link is turned to.
-    fn mount(&self, files: &[(&str, &str)]) {
+    pub(crate) fn mount(&self, files: &[(&str, &str)]) {
         let data = self.0.join(format!("..{:x}", fastrand::u64(..)));
         fs::create_dir(&data).unwrap();
         for (name, text) in files {
@@ -59,7 +59,7 @@ impl Folder {
         fs::rename(self.0.join("..data_tmp"), self.0.join("..data")).unwrap();
     }
 
-    fn files(&self) -> Files {
+    pub(crate) fn files(&self) -> Files {
         Files { certificate: self.0.join("tls.crt"), key: self.0.join("tls.key") }
     }
 }
@@ -70,7 +70,11 @@ impl Drop for Folder {
     }
 }
 
-fn follow(files: Files, clients: Option<Clients>, stop: &CancellationToken) -> Result<Tls, NotUsable> {
+pub(crate) fn follow(
+    files: Files,
+    clients: Option<Clients>,
+    stop: &CancellationToken,
+) -> Result<Tls, NotUsable> {
     let policy = watch::channel(Policy::default()).1;
     Tls::follow_every(Duration::from_millis(20), files, clients, policy, stop)
 }
