@@ -1,15 +1,22 @@
 //! How a daemon starts: logs, runtime, and a token that signals cancel.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::flags::Common;
 use crate::pace::Pace;
 use crate::role::Role;
+
+/// After this time a daemon has started, and most of what it ran until then does not run again.
+const STARTED: Duration = Duration::from_secs(10);
+/// What did not run for this time is not kept in memory; to take up the rest again costs a millisecond.
+const LATELY: Duration = Duration::from_secs(600);
 
 /// Runs a daemon until it ends; SIGTERM and SIGINT cancel its token, and a second one ends it at once.
 pub fn run(
@@ -25,6 +32,7 @@ pub fn run(
         let stop = CancellationToken::new();
         cancel_on_signals(&stop)?;
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "{} starts", role.name());
+        tokio::spawn(let_code_go());
         body(stop).await
     });
     // What hangs in a system call is not waited for.
@@ -55,6 +63,17 @@ fn runtime(role: Role) -> Builder {
     }
 }
 
+/// Keeps no more of the program in memory than what ran lately.
+async fn let_code_go() {
+    sleep(STARTED).await;
+    loop {
+        if let Err(error) = kubevirt_host::code::let_go() {
+            tracing::debug!(%error, "the code stays in memory");
+        }
+        sleep(LATELY).await;
+    }
+}
+
 fn cancel_on_signals(stop: &CancellationToken) -> Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("handle SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("handle SIGINT")?;
@@ -77,7 +96,7 @@ fn cancel_on_signals(stop: &CancellationToken) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use super::*;
 
@@ -86,7 +105,7 @@ mod tests {
         let begin = Instant::now();
         runtime(role).enable_all().build().unwrap().block_on(async {
             for _ in 0..count {
-                tokio::time::sleep(Duration::from_millis(1)).await;
+                sleep(Duration::from_millis(1)).await;
             }
         });
         begin.elapsed()
