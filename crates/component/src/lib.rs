@@ -1,5 +1,5 @@
 //! What every daemon needs: stores of watched objects, work queues, events, patches,
-//! flags, leadership, TLS, metrics, health and the cluster configuration.
+//! flags, leadership, TLS, metrics, health, profiles and the cluster configuration.
 
 mod client;
 pub mod configuration;
@@ -12,6 +12,7 @@ pub mod limits;
 pub mod metrics;
 mod pace;
 pub mod patch;
+pub mod profiler;
 mod queue;
 mod readable;
 mod role;
