@@ -62,6 +62,11 @@ pub mod certificate_names {
     pub const VSOCK_CLIENT: &str = "kubevirt.io:system:client:vsock";
     /// Of who collects metrics.
     pub const MONITORING_CLIENT: &str = "kubevirt.io:system:client:monitoring";
+
+    /// Of a server that is called by its Service.
+    pub fn of_service(service: &str, namespace: &str) -> String {
+        format!("{service}.{namespace}.pod.cluster.local")
+    }
 }
 
 /// Webhook configurations.

@@ -12,23 +12,17 @@ use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::Pod;
 use kubevirt_api::names::components::certificate_names::HANDLER_SERVER;
 use kubevirt_component::Store;
-use kubevirt_component::tls::{self, Files, common_name};
+use kubevirt_component::tls::{self, Files};
 use kubevirt_streams::{Offer, Stream, Upgraded};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::verify_server_cert_signed_by_trust_anchor;
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
-};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::failure::Failure;
+use super::trust::{Component, NoAuthority};
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -65,8 +59,8 @@ pub fn node_of(pod: &Pod) -> Vec<String> {
 enum NotUsable {
     #[error(transparent)]
     Files(#[from] tls::NotUsable),
-    #[error("the authorities of the installation are not known yet")]
-    NoAuthority,
+    #[error(transparent)]
+    Authority(#[from] NoAuthority),
     #[error(transparent)]
     Tls(#[from] rustls::Error),
 }
@@ -190,23 +184,11 @@ impl Handlers {
     fn load(&self) -> Result<ClientConfig, NotUsable> {
         let (chain, key) = self.files.read()?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = self.verifier(&provider)?;
+        let name = (!self.externally_managed).then(|| HANDLER_SERVER.to_owned());
+        let verifier = Component::new(&self.authorities.borrow(), name, &provider)?;
         let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
         let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
         Ok(builder.with_client_auth_cert(chain, key)?)
-    }
-
-    fn verifier(&self, provider: &CryptoProvider) -> Result<HandlerCertificate, NotUsable> {
-        let mut roots = RootCertStore::empty();
-        let text = self.authorities.borrow().clone();
-        roots.add_parsable_certificates(
-            CertificateDer::pem_slice_iter(text.as_bytes()).filter_map(Result::ok),
-        );
-        if roots.is_empty() {
-            return Err(NotUsable::NoAuthority);
-        }
-        let algorithms = provider.signature_verification_algorithms;
-        Ok(HandlerCertificate { roots, algorithms, any_name: self.externally_managed })
     }
 }
 
@@ -227,55 +209,6 @@ where
 
 fn words(body: &[u8]) -> String {
     String::from_utf8_lossy(&body[..body.len().min(4096)]).trim().to_owned()
-}
-
-/// Believes handlers of the installation: their certificates have no names of hosts, but one name for all.
-#[derive(Debug)]
-struct HandlerCertificate {
-    roots: RootCertStore,
-    algorithms: WebPkiSupportedAlgorithms,
-    any_name: bool,
-}
-
-impl ServerCertVerifier for HandlerCertificate {
-    fn verify_server_cert(
-        &self,
-        leaf: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let parsed = ParsedCertificate::try_from(leaf)?;
-        let between = if self.any_name { between } else { &[] };
-        verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, between, now, self.algorithms.all)?;
-        if self.any_name || common_name(leaf).as_deref() == Some(HANDLER_SERVER) {
-            return Ok(ServerCertVerified::assertion());
-        }
-        Err(CertificateError::NotValidForName.into())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        leaf: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, leaf, signed, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        leaf: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, leaf, signed, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
 }
 
 #[cfg(test)]

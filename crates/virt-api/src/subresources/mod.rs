@@ -23,6 +23,7 @@ mod query;
 mod relay;
 mod routes;
 mod seen;
+mod trust;
 
 #[cfg(test)]
 mod any_request;

@@ -74,7 +74,7 @@ fn named(common_name: &str) -> DistinguishedName {
 fn common_name(namespace: &str, subject: &Subject) -> String {
     match (subject.common_name, subject.usage) {
         (Some(name), _) => name.to_owned(),
-        (None, Usage::Server { service }) => format!("{service}.{namespace}.pod.cluster.local"),
+        (None, Usage::Server { service }) => certificate_names::of_service(service, namespace),
         (None, Usage::Client) => subject.secret.to_owned(),
     }
 }
