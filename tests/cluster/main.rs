@@ -13,5 +13,6 @@ mod machines;
 mod metrics;
 mod nodes;
 mod pods;
+mod profiler;
 mod simulated;
 mod system_images;

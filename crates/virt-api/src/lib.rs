@@ -18,7 +18,9 @@ use clap::Parser;
 use kubevirt_admission::OwnAccounts;
 use kubevirt_component::serve::Server;
 use kubevirt_component::tls::Tls;
-use kubevirt_component::{Configuration, Health, Limits, Metrics, Role, leader, start, webhook_rate};
+use kubevirt_component::{
+    Configuration, Health, Limits, Metrics, Role, leader, profiler, start, webhook_rate,
+};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -70,7 +72,10 @@ pub async fn serve(arguments: &Arguments, stop: &CancellationToken) -> Result<Ex
     let server = Server::bind(common.address(PORT), tls).await.context("listen")?;
     tracing::info!(address = %server.address()?, namespace, "listening");
 
-    let mut router = health.routes(&metrics).merge(subresources.clone().routes());
+    let mut router = health
+        .routes(&metrics)
+        .merge(profiler::routes(configuration.clone()))
+        .merge(subresources.clone().routes());
     let webhooks = (!arguments.subresources_only).then(|| {
         Arc::new(Webhooks {
             cluster: cluster.clone(),

@@ -8,7 +8,7 @@ use clap::Parser;
 use kubevirt_component::leader::{self, Candidate, Ended};
 use kubevirt_component::serve::Server;
 use kubevirt_component::tls::Tls;
-use kubevirt_component::{Configuration, Health, Limits, Metrics, Role, start};
+use kubevirt_component::{Configuration, Health, Limits, Metrics, Role, profiler, start};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{Arguments, Threads};
@@ -37,7 +37,7 @@ async fn live(arguments: &Arguments, stop: CancellationToken) -> Result<ExitCode
     let told = Told::new(&metrics);
     let tls = Tls::follow(common.certificate(Role::Controller), None, policy, &stop)?;
     let server = Server::bind(common.address(PORT), tls).await.context("listen")?;
-    let routes = health.routes(&metrics);
+    let routes = health.routes(&metrics).merge(profiler::routes(configuration.clone()));
     let serving = tokio::spawn({
         let stop = stop.clone();
         async move { server.serve(routes, &stop).await }

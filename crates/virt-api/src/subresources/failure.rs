@@ -81,6 +81,11 @@ impl Failure {
         Self::new(500, "InternalError", format!("Internal error occurred: {why}"), details)
     }
 
+    /// Something of ours does not work; the message is the whole sentence.
+    pub fn broken(message: String) -> Self {
+        Self::new(500, "InternalError", message, Value::Null)
+    }
+
     /// Nobody knows who asks.
     pub fn unauthorized(why: &str) -> Self {
         Self::new(401, "Unauthorized", why.to_owned(), Value::Null)

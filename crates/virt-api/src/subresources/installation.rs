@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::failure::{Failure, json_response};
-use super::routes::{Action, Profiler};
+use super::routes::Action;
 use super::{Call, Subresources};
 
 /// Everybody may ask whether we are well, and asking must not be a way to keep the API server busy.
@@ -48,7 +48,7 @@ impl Subresources {
                 let (code, answer) = self.health().await;
                 Ok(json_response(code, &answer))
             }
-            Action::Profiler(what) => self.profiler(what),
+            Action::Profiler(what) => self.profiler(what, call).await,
             _ => Err(Failure::no_such_path()),
         }
     }
@@ -94,25 +94,6 @@ impl Subresources {
         let answer = json!({ "apiserver": apiserver, "config-resource-version": seen });
         *last = Some((Instant::now(), code, answer.clone()));
         (code, answer)
-    }
-
-    /// Components have no profilers; who may not use them is told that first.
-    fn profiler(&self, what: Profiler) -> Result<Response<Body>, Failure> {
-        let config = self.configuration.now();
-        let developer = config.configuration().developer_configuration.as_ref();
-        let what = match what {
-            Profiler::Start => "start profiler",
-            Profiler::Stop => "stop profiler",
-            Profiler::Dump => "dump profiler results",
-        };
-        if developer.is_none_or(|developer| developer.cluster_profiler != Some(true)) {
-            let message = format!("Unable to {what}. \"ClusterProfiler\" feature gate must be enabled");
-            return Err(Failure::denied(message, Value::Null));
-        }
-        let message = format!(
-            "Unable to {what}: the components of this version have no profiler; `perf` works on their processes"
-        );
-        Err(Failure::not_implemented(message))
     }
 }
 

@@ -19,6 +19,7 @@ mod nodes;
 mod openapi;
 mod options;
 mod plan;
+mod profilers;
 mod query;
 mod relay;
 mod routes;

@@ -1,4 +1,4 @@
-//! What the handler answers over HTTPS: whether it is well, and what its machines use.
+//! What the handler answers over HTTPS: whether it is well, where its time goes, and what its machines use.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
 use kubevirt_component::tls::{Policy, Tls};
-use kubevirt_component::{Common, Health, Metrics, Role, serve};
+use kubevirt_component::{Common, Health, Metrics, Role, profiler, serve};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -54,11 +54,13 @@ impl Server {
         let (well, ready) = (self.health.clone(), self.health.clone());
         let node = Facts::read(&self.facts).map(|facts| of_node(&facts, &self.instances.node));
         let gpus = Gpus::new(&self.kubelet, &self.instances.node);
+        let profiler = profiler::routes(self.instances.configuration.clone());
         let instances = self.instances;
         let launchers = Arc::new(move || instances.sockets());
         Router::new()
             .route("/healthz", get(async move || well.well()))
             .route("/readyz", get(async move || is_ready(&ready)))
+            .merge(profiler)
             .merge(route(
                 self.metrics,
                 Scraper::new(self.requests),

@@ -15,13 +15,13 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 
 /// An authority, and a folder with what it issued.
-struct Authority {
+pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    pem: String,
+    pub pem: String,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.distinguished_name.push(DnType::CommonName, "authority");
@@ -30,7 +30,7 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), pem }
     }
 
-    fn issue(&self, folder: &Folder, name: &str, usage: ExtendedKeyUsagePurpose) -> Files {
+    pub fn issue(&self, folder: &Folder, name: &str, usage: ExtendedKeyUsagePurpose) -> Files {
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -45,10 +45,11 @@ impl Authority {
     }
 }
 
-struct Folder(PathBuf);
+/// A folder that is gone with the test.
+pub struct Folder(pub PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("virt-api-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
