@@ -3,12 +3,28 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
+use std::time::Duration;
 
 use kubevirt_admission::ClusterConfig;
+use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_virt_handler::prepare::{Place, PrepareError, after_end, before_start};
 use serde_json::json;
+use tokio::time::{sleep, timeout};
 
-use super::ground::{Node, UID, alone, vmi};
+use super::ground::{Node, PATIENCE, UID, alone, vmi};
+
+/// Why a machine cannot start, once its containers are there: their sockets are seen a moment before they are listened on.
+async fn refusal(vmi: &VirtualMachineInstance, place: &Place, config: &ClusterConfig) -> String {
+    let waiting = async {
+        loop {
+            match before_start(vmi, place, config).await {
+                Err(PrepareError::NotYet(_)) => sleep(Duration::from_millis(10)).await,
+                other => return other.unwrap_err().to_string(),
+            }
+        }
+    };
+    timeout(PATIENCE, waiting).await.unwrap()
+}
 
 #[test]
 fn links_lead_nowhere() {
@@ -30,14 +46,14 @@ fn links_lead_nowhere() {
         // The place of the disk is a link to a file of the node.
         node.image("disk_0", &[("disk/a.img", "disk")]);
         symlink(&victim, disks.join("disk_0.img")).unwrap();
-        let error = before_start(&disk(""), &place, &config).await.unwrap_err().to_string();
+        let error = refusal(&disk(""), &place, &config).await;
         assert!(error.contains("a link is in the way"), "{error}");
         assert_eq!(node.mounts(), Vec::<String>::new());
         fs::remove_file(disks.join("disk_0.img")).unwrap();
 
         // The path of the disk climbs out of the image.
         let climbing = format!("../../../../..{}", victim.display());
-        let error = before_start(&disk(&climbing), &place, &config).await.unwrap_err().to_string();
+        let error = refusal(&disk(&climbing), &place, &config).await;
         assert!(error.contains("does not have its file"), "{error}");
 
         // The folder for kernels is a link to one of the node.
@@ -46,7 +62,7 @@ fn links_lead_nowhere() {
         let boot = vmi(json!({"domain": {"devices": {}, "firmware": boot}}), json!({}));
         node.image("kernel-boot", &[("disk/a.img", "kernel")]);
         symlink(node.path(""), disks.join("kernel-boot")).unwrap();
-        let error = before_start(&boot, &place, &config).await.unwrap_err().to_string();
+        let error = refusal(&boot, &place, &config).await;
         assert!(error.contains("a link is in the way"), "{error}");
         assert!(!node.path("a.img").exists());
         fs::remove_file(disks.join("kernel-boot")).unwrap();
@@ -55,7 +71,7 @@ fn links_lead_nowhere() {
         symlink(&victim, private.join("x.img")).unwrap();
         let host = json!({"name": "host", "hostDisk": {"path": "/data/x.img", "type": "DiskOrCreate", "capacity": "1Mi"}});
         let host = vmi(json!({"volumes": [host], "domain": {"devices": {}}}), json!({}));
-        let error = before_start(&host, &place, &config).await.unwrap_err().to_string();
+        let error = refusal(&host, &place, &config).await;
         assert!(error.contains("a link is in the way"), "{error}");
 
         assert_eq!(fs::read_to_string(&victim).unwrap(), "the node's");

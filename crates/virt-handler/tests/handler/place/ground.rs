@@ -14,7 +14,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use serde_json::Value;
 
 /// Far more than anything here takes, as tests share machines.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Says that a test runs in namespaces of its own, and how its control group is called.
 const ALONE: &str = "KUBEVIRT_TEST_ALONE";
 pub const UID: &str = "0d7b9b4e-9c8a-4d5c-8c35-1a2b3c4d5e6f";
