@@ -199,4 +199,11 @@ mod tests {
         ]);
         assert_eq!(difference, expected);
     }
+
+    #[test]
+    fn no_more_than_metadata_is_asked_for() {
+        let request = Request::new("/api/v1/pods").create(&PostParams::default(), vec![]);
+        let asked = |request: Made| request.unwrap().headers().get(ACCEPT).cloned();
+        assert_eq!(asked(brief(request)), Some(METADATA));
+    }
 }
