@@ -94,8 +94,13 @@ mod tests {
     /// Those whom a server has heard from.
     type Seen = Arc<Mutex<HashSet<SocketAddr>>>;
 
-    /// A server that answers only when it has been asked so many times at once, except for its root.
-    async fn serve(folder: &Folder, seen: &Seen, stop: &CancellationToken) -> SocketAddr {
+    /// A server of this name that answers only when it has been asked so many times at once, except for its root, and
+    /// how to reach it by the name `api`.
+    async fn serve(name: &str, seen: &Seen, stop: &CancellationToken) -> Config {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let (authority, folder) = (Authority::new("authority"), Folder::new());
+        let (certificate, key) = authority.issue(name);
+        folder.mount(&[("tls.crt", &certificate), ("tls.key", &key)]);
         let tls = follow(folder.files(), None, stop).unwrap();
         let server = Server::bind("127.0.0.1:0".parse().unwrap(), tls).await.unwrap();
         let address = server.address().unwrap();
@@ -109,7 +114,7 @@ mod tests {
         let router = Router::new().route("/", get(async || "{}")).route("/together", get(wait));
         let stop = stop.clone();
         tokio::spawn(async move { server.serve(router, &stop).await });
-        address
+        config(address, &authority)
     }
 
     fn config(address: SocketAddr, authority: &Authority) -> Config {
@@ -130,13 +135,8 @@ mod tests {
 
     #[tokio::test]
     async fn all_that_is_under_way_shares_a_connection() {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let (authority, folder) = (Authority::new("authority"), Folder::new());
-        let (certificate, key) = authority.issue("api");
-        folder.mount(&[("tls.crt", &certificate), ("tls.key", &key)]);
         let (seen, stop) = (Seen::default(), CancellationToken::new());
-        let address = serve(&folder, &seen, &stop).await;
-        let client = made(&config(address, &authority)).unwrap();
+        let client = made(&serve("api", &seen, &stop).await).unwrap();
         ask(client.clone(), "/").await.unwrap();
         let asked: Vec<_> = (0..AT_ONCE).map(|_| tokio::spawn(ask(client.clone(), "/together"))).collect();
         for answer in asked {
@@ -148,13 +148,8 @@ mod tests {
 
     #[tokio::test]
     async fn who_shows_another_name_is_not_believed() {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let (authority, folder) = (Authority::new("authority"), Folder::new());
-        let (certificate, key) = authority.issue("other");
-        folder.mount(&[("tls.crt", &certificate), ("tls.key", &key)]);
         let stop = CancellationToken::new();
-        let address = serve(&folder, &Seen::default(), &stop).await;
-        let mut config = config(address, &authority);
+        let mut config = serve("other", &Seen::default(), &stop).await;
         assert!(ask(made(&config).unwrap(), "/").await.is_err());
         config.tls_server_name = Some("not a name".to_owned());
         assert!(made(&config).is_err_and(|error| error.to_string().starts_with("tls-server-name: ")));

@@ -90,10 +90,7 @@ impl Profile<'_> {
 
     fn locations(&self, message: &mut Message, numbers: &BTreeMap<u64, u64>) {
         for (address, number) in numbers {
-            let within = |program: &super::programs::Program| {
-                (program.mapping.start..program.mapping.end).contains(address)
-            };
-            let mapping = self.programs.0.iter().position(within).map_or(0, |index| index as u64 + 1);
+            let mapping = self.programs.position(*address).map_or(0, |index| index as u64 + 1);
             let mut location = Message::default();
             location.number(1, *number);
             location.number(2, mapping);

@@ -49,7 +49,12 @@ impl Programs {
 
     /// The one that an address of code is in.
     pub(super) fn of(&self, address: u64) -> Option<&Program> {
-        self.0.iter().find(|program| (program.mapping.start..program.mapping.end).contains(&address))
+        self.position(address).map(|index| &self.0[index])
+    }
+
+    /// Which of them that is.
+    pub(super) fn position(&self, address: u64) -> Option<usize> {
+        self.0.iter().position(|program| (program.mapping.start..program.mapping.end).contains(&address))
     }
 }
 
