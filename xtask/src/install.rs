@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use kubevirt_host::kvm::{self, Kvm};
 use serde_json::json;
 
 use crate::cluster::{Cluster, lock};
@@ -61,24 +62,27 @@ pub fn apply(cluster: &Cluster, images: &Images, replicas: u8) -> Result<()> {
     cluster.kubectl(&["wait", "--for=condition=Established", &patience, "crd", "--selector=kubevirt.io"])?;
     let certificates = cluster.layout().root().join("certificates");
     let certificates = certificates.to_str().context("a path that is no text")?;
-    let everything = manifests(
-        &images.program,
-        &[
-            "--no-definitions",
-            "--namespace",
-            NAMESPACE,
-            "--image",
-            &images.components.reference,
-            "--launcher-image",
-            &images.launcher.reference,
-            "--replicas",
-            &replicas.to_string(),
-            "--certificates",
-            certificates,
-            "--use-emulation",
-        ],
-    )?;
-    apply(&everything).map(drop)
+    let replicas = replicas.to_string();
+    let mut arguments = vec![
+        "--no-definitions",
+        "--namespace",
+        NAMESPACE,
+        "--image",
+        &images.components.reference,
+        "--launcher-image",
+        &images.launcher.reference,
+        "--replicas",
+        &replicas,
+        "--certificates",
+        certificates,
+    ];
+    arguments.extend(emulation(&kvm::probe()));
+    apply(&manifests(&images.program, &arguments)?).map(drop)
+}
+
+/// Nodes are this machine: where it cannot run guests with KVM, they are emulated.
+fn emulation(kvm: &Kvm) -> Option<&'static str> {
+    (*kvm != Kvm::Usable).then_some("--use-emulation")
 }
 
 /// Waits until every component is ready; says what became of them if one is not.

@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         true => None,
         false => Some(machine::start(&cluster, &arguments.vm, &mut steps)?),
     };
-    print!("{}", usage(&cluster.kubeconfig(), name, machine.as_deref()));
+    print!("{}", usage(&cluster.kubeconfig(), &images.program, name, machine.as_deref()));
     Ok(())
 }
 
@@ -93,16 +93,18 @@ fn counted(count: u8, what: &str) -> String {
 }
 
 /// How to go on.
-fn usage(kubeconfig: &Path, cluster: &str, machine: Option<&str>) -> String {
+fn usage(kubeconfig: &Path, program: &Path, cluster: &str, machine: Option<&str>) -> String {
     let kubectl = format!("cargo xtask cluster --name {cluster} kubectl");
     let mut lines = vec![
+        (format!("export KUBECONFIG={}", kubeconfig.display()), "for virtctl, and a kubectl of your own"),
         (format!("{kubectl} get vms,vmis,pods"), "what there is"),
-        (format!("export KUBECONFIG={}", kubeconfig.display()), "for a kubectl of your own"),
     ];
     if let Some(machine) = machine {
+        let virtctl = format!("{} virtctl", program.display());
+        lines.push((format!("{virtctl} console {machine}"), "log in as root, password root; leave with ctrl+]"));
         let logs =
             format!("{kubectl} logs --follow --selector=vm.kubevirt.io/name={machine} --container=compute");
-        lines.push((logs, "what the machine prints; log in as root, password root"));
+        lines.push((logs, "what the machine has printed"));
         lines.push((format!("{kubectl} delete vm {machine}"), "the end of the machine"));
     }
     let down = if cluster == "default" {
@@ -121,9 +123,11 @@ mod tests {
 
     #[test]
     fn tells_how_to_go_on() {
-        let text = usage(Path::new("/c/kubeconfig"), "default", Some("hello"));
+        let program = Path::new("/t/kubevirt");
+        let text = usage(Path::new("/c/kubeconfig"), program, "default", Some("hello"));
+        assert!(text.contains("/t/kubevirt virtctl console hello\n"), "{text}");
         assert!(text.contains("--selector=vm.kubevirt.io/name=hello"), "{text}");
         assert!(text.contains("make down") && text.contains("export KUBECONFIG=/c/kubeconfig"), "{text}");
-        assert!(usage(Path::new("/c"), "other", None).contains("cargo xtask down --name other"));
+        assert!(usage(Path::new("/c"), program, "other", None).contains("cargo xtask down --name other"));
     }
 }
