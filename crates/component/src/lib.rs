@@ -3,6 +3,7 @@
 
 mod client;
 pub mod configuration;
+mod cutting;
 pub mod events;
 pub mod flags;
 pub mod health;

@@ -32,7 +32,14 @@ pub struct Unreadable {
 impl<'de, K: Resource + DeserializeOwned, U: Unread> Deserialize<'de> for Readable<K, U> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <&RawValue>::deserialize(deserializer)?;
-        let read = serde_json::from_str(&cut(text.get(), U::fields(text.get())));
+        let read = match U::fields(text.get()) {
+            [] => serde_json::from_str(text.get()),
+            unread => {
+                let mut kept = String::with_capacity(text.get().len());
+                cut(text.get(), unread, &mut kept);
+                serde_json::from_str(&kept)
+            }
+        };
         read.map_or_else(|error| unreadable::<K>(text, &error).map(Err), |object| Ok(Ok(object)))
             .map(|read| Self(read, PhantomData))
             .map_err(D::Error::custom)

@@ -15,11 +15,12 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::cutting::cutting;
 use crate::key::NamespacedName;
 use crate::queue::Queue;
 use crate::readable::Readable;
 use crate::store::{Change, IndexOf, State, Store};
-use crate::unread::{Managers, Unread};
+use crate::unread::{Managers, Nothing, Unread};
 
 /// After this time every object is looked at once more, whether it changed or not: it mends what a mistake of ours,
 /// or a change outside the cluster, left behind.
@@ -28,11 +29,14 @@ const RESYNC: Duration = Duration::from_secs(3600);
 /// How often to ask for a kind that the cluster does not have.
 const NOT_SERVED: Duration = Duration::from_secs(10);
 
+/// An object of a watch, whose text was cut when it arrived.
+type Watched<K> = Readable<K, Nothing>;
+
 type Listener<K> = Box<dyn Fn(&Change<'_, K>) + Send + Sync>;
 
 /// What is to be watched, and who wants to hear of it.
-pub struct Watch<K, U = Managers> {
-    api: Api<Readable<K, U>>,
+pub struct Watch<K> {
+    api: Api<Watched<K>>,
     selectors: watcher::Config,
     optional: bool,
     indexes: Vec<(&'static str, IndexOf<K>)>,
@@ -46,7 +50,12 @@ where
 {
     /// Watches the whole cluster.
     pub fn all(client: Client) -> Self {
-        Self::of(Api::all(client))
+        Self::all_without::<Managers>(client)
+    }
+
+    /// Watches the whole cluster, and reads nothing of what `U` names.
+    pub fn all_without<U: Unread>(client: Client) -> Self {
+        Self::of(Api::all(cutting::<U>(client)))
     }
 
     /// Watches one namespace.
@@ -54,21 +63,10 @@ where
     where
         K: Resource<Scope = NamespaceResourceScope>,
     {
-        Self::of(Api::namespaced(client, namespace))
-    }
-}
-
-impl<K, U> Watch<K, U>
-where
-    K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
-    U: Unread + Clone + Debug,
-{
-    /// Watches the whole cluster, and reads nothing of what `U` names.
-    pub fn all_without(client: Client) -> Self {
-        Self::of(Api::all(client))
+        Self::of(Api::namespaced(cutting::<Managers>(client), namespace))
     }
 
-    fn of(api: Api<Readable<K, U>>) -> Self {
+    fn of(api: Api<Watched<K>>) -> Self {
         Self {
             api,
             selectors: watcher::Config::default().any_semantic(),
@@ -165,11 +163,7 @@ impl<K> Follower<K>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
 {
-    async fn follow<U: Unread + Clone + Debug>(
-        mut self,
-        api: Api<Readable<K, U>>,
-        selectors: watcher::Config,
-    ) {
+    async fn follow(mut self, api: Api<Watched<K>>, selectors: watcher::Config) {
         let mut events = pin!(watcher(api, selectors).default_backoff());
         let mut resync = next_resync();
         loop {
@@ -191,7 +185,7 @@ where
         }
     }
 
-    fn take_in<U>(&mut self, event: watcher::Event<Readable<K, U>>) {
+    fn take_in(&mut self, event: watcher::Event<Watched<K>>) {
         match event {
             watcher::Event::Init => self.listed = Some(HashMap::new()),
             watcher::Event::InitApply(object) => {
@@ -250,7 +244,7 @@ where
         }
     }
 
-    fn decoded<U>(&self, object: Readable<K, U>) -> Option<K> {
+    fn decoded(&self, object: Watched<K>) -> Option<K> {
         match object.0 {
             Ok(mut object) => {
                 if let Some(trim) = self.trim {

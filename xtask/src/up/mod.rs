@@ -101,7 +101,10 @@ fn usage(kubeconfig: &Path, program: &Path, cluster: &str, machine: Option<&str>
     ];
     if let Some(machine) = machine {
         let virtctl = format!("{} virtctl", program.display());
-        lines.push((format!("{virtctl} console {machine}"), "log in as root, password root; leave with ctrl+]"));
+        lines.push((
+            format!("{virtctl} console {machine}"),
+            "log in as root, password root; leave with ctrl+]",
+        ));
         let logs =
             format!("{kubectl} logs --follow --selector=vm.kubevirt.io/name={machine} --container=compute");
         lines.push((logs, "what the machine has printed"));

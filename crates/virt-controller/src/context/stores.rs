@@ -177,7 +177,7 @@ fn pods(client: &Client, queues: &Queues, stop: &CancellationToken) -> Store<Pod
     let own: Arc<OnceLock<Store<Pod>>> = Arc::default();
     let seen = own.clone();
     let selector = format!("{} in ({},{},virt-handler)", labels::APP, app::LAUNCHER, app::HOTPLUG_DISK);
-    let pods = Watch::<Pod, trim::Bulk>::all_without(client.clone())
+    let pods = Watch::<Pod>::all_without::<trim::Bulk>(client.clone())
         .labels(&selector)
         .trim(trim::pod)
         .index(index::OWNER, wakes::owner_uid)
