@@ -3,6 +3,9 @@
 //! [`commands`] has a file for each command: its flags and what it does. A command gets a [`connect::Connect`], and
 //! only when it asks for a session is there a need for a cluster. What can be decided without one is a pure function.
 
+// A pipe or a terminal may close at any time, and these would panic: `output` has what goes on.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod cluster;
 pub mod commands;
 pub mod connect;
@@ -34,6 +37,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::commands::Command;
 use crate::connect::Connect;
+use crate::output::note;
 use crate::program::Program;
 
 /// Controls virtual machines on a Kubernetes cluster.
@@ -74,7 +78,7 @@ pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
     // A read of standard input cannot be called back: nobody waits for it.
     runtime.shutdown_background();
     Ok(result.unwrap_or_else(|error| {
-        eprintln!("{}", failure::words_of(&connect.program, &error));
+        note!("{}", failure::words_of(&connect.program, &error));
         ExitCode::FAILURE
     }))
 }

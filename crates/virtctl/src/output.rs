@@ -1,5 +1,7 @@
 //! Objects as people and programs read them.
 
+use std::io::{self, Write};
+
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 
@@ -35,7 +37,7 @@ impl Format {
     }
 }
 
-/// Prints a line, as `println!` does, but goes on if nobody reads it.
+/// Prints a line on standard output, and goes on if nobody reads it.
 macro_rules! say {
     ($($words:tt)*) => {
         $crate::output::line(&format!($($words)*))
@@ -43,9 +45,22 @@ macro_rules! say {
 }
 pub(crate) use say;
 
+/// Prints a line on standard error, for what is not the output itself, and goes on if nobody reads it.
+macro_rules! note {
+    ($($words:tt)*) => {
+        $crate::output::beside(&format!("{}\n", format_args!($($words)*)))
+    };
+}
+pub(crate) use note;
+
 /// Writes a line to standard output. What is done is done, whether somebody reads of it or not.
 pub fn line(text: &str) {
     let _ = bytes(format!("{text}\n").as_bytes());
+}
+
+/// Writes to standard error. A terminal that is gone changes nothing.
+pub fn beside(text: &str) {
+    let _ = write(io::stderr().lock(), text.as_bytes());
 }
 
 /// Writes to standard output; a reader who has gone away (`| head`) is no failure.
@@ -55,12 +70,39 @@ pub fn print(text: &str) -> Result<()> {
 
 /// Writes bytes to standard output.
 pub fn bytes(bytes: &[u8]) -> Result<()> {
-    use std::io::Write as _;
-    let mut out = std::io::stdout().lock();
+    write(io::stdout().lock(), bytes).context("standard output cannot be written")
+}
+
+fn write(mut out: impl Write, bytes: &[u8]) -> io::Result<()> {
     match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("standard output cannot be written")
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Broken(io::ErrorKind);
+
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
         }
-        _ => Ok(()),
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_reader_may_leave_but_a_disk_may_not_be_full() {
+        for (kind, expected) in [(io::ErrorKind::BrokenPipe, true), (io::ErrorKind::StorageFull, false)] {
+            assert_eq!(write(Broken(kind), b"text").is_ok(), expected, "{kind}");
+        }
+        let mut out = Vec::new();
+        write(&mut out, b"text").unwrap();
+        assert_eq!(out, b"text");
     }
 }

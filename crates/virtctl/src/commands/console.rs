@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::pause::is_halted;
 use crate::connect::{Connect, Session};
 use crate::failure::Failure;
+use crate::output::note;
 use crate::subresource::{Error, Kind};
 use crate::terminal::{Ended, Raw, converse};
 
@@ -47,7 +48,7 @@ impl Arguments {
         let session = connect.session().await?;
         let stream = self.wait(session).await?;
         warn_if_paused(session, &self.name).await;
-        eprintln!("Successfully connected to {} console. Press Ctrl+] or Ctrl+5 to exit console.", self.name);
+        note!("Successfully connected to {} console. Press Ctrl+] or Ctrl+5 to exit console.", self.name);
         let raw = Raw::enter().context("the terminal cannot be made raw")?;
         let (ended, stream) = tokio::select! {
             result = converse(tokio::io::stdin(), tokio::io::stdout(), stream) => (Some(result.0), Some(result.1)),
@@ -55,7 +56,7 @@ impl Arguments {
         };
         drop(raw);
         if std::io::stdin().is_terminal() {
-            eprintln!();
+            note!("");
         }
         let farewell = stream.as_ref().and_then(Stream::farewell);
         match ended {
@@ -88,7 +89,7 @@ impl Arguments {
                 }
                 Outlook::Wait => {
                     if !std::mem::replace(&mut told, true) && std::io::stderr().is_terminal() {
-                        eprintln!("Waiting for {} to run. Press Ctrl+C to give up.", self.name);
+                        note!("Waiting for {} to run. Press Ctrl+C to give up.", self.name);
                     }
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -145,7 +146,7 @@ pub async fn warn_if_paused(session: &Session, name: &str) {
     let Ok(vmi) = session.api::<VirtualMachineInstance>(None).get(name).await else { return };
     let conditions = vmi.status.as_ref().and_then(|status| status.conditions.as_deref());
     if condition::find(conditions, conditions::vmi::PAUSED).is_some_and(condition::Condition::is_true) {
-        eprintln!("Warning: {name} is paused. Console will be active after unpause.");
+        note!("Warning: {name} is paused. Console will be active after unpause.");
     }
 }
 
@@ -158,7 +159,7 @@ pub async fn farewell_of(session: &Session, name: &str, said: Option<&str>) -> R
     let phase = vmi.map(|vmi| vmi.and_then(|vmi| vmi.status?.phase));
     match phase {
         Ok(None | Some(VmiPhase::Succeeded)) => {
-            eprintln!("Virtual machine {name} has stopped.");
+            note!("Virtual machine {name} has stopped.");
             Ok(ExitCode::SUCCESS)
         }
         Ok(Some(VmiPhase::Failed)) => {

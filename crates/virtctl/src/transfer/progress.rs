@@ -3,6 +3,8 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
+use crate::output::{self, note};
+
 /// How often the line is written anew.
 const EVERY: Duration = Duration::from_millis(200);
 /// The width of the bar.
@@ -41,16 +43,16 @@ impl Progress {
     /// Says something on a line of its own.
     pub fn say(&mut self, words: &str) {
         if self.visible && self.shown.is_some() {
-            eprint!("\r\x1b[K");
+            output::beside("\r\x1b[K");
         }
-        eprintln!("{words}");
+        note!("{words}");
     }
 
     /// Shows the end and leaves the line.
     pub fn finish(&mut self) {
         if self.visible {
             self.show();
-            eprintln!();
+            note!("");
         }
     }
 

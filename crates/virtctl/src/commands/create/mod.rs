@@ -16,7 +16,7 @@ use serde::Serialize;
 use self::params::FlagError;
 use crate::connect::Connect;
 use crate::names;
-use crate::output::{self, Format};
+use crate::output::{self, Format, note};
 
 /// Write a manifest.
 #[derive(Debug, clap::Args)]
@@ -47,7 +47,7 @@ impl Arguments {
     pub async fn run(self, connect: &Connect) -> Result<ExitCode> {
         let printed = self.printed(connect.flags.namespace.as_deref(), &mut || names::suffix(5))?;
         for warning in printed.warnings {
-            eprintln!("{warning}");
+            note!("{warning}");
         }
         output::print(&printed.manifest)?;
         Ok(ExitCode::SUCCESS)

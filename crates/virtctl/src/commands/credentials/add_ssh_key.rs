@@ -8,6 +8,7 @@ use kubevirt_api::vmi::VirtualMachineInstance;
 use super::{Key, Machine, secrets};
 use crate::connect::Connect;
 use crate::names;
+use crate::output::say;
 
 /// Add an SSH key to a virtual machine.
 ///
@@ -81,7 +82,7 @@ impl Arguments {
         vms.patch(machine.name(), &PatchParams::default(), &Patch::Json::<()>(patch)).await.with_context(
             || format!("error patching virtual machine; the new secret {secret} is not used by it"),
         )?;
-        println!("Successfully added secret \"{secret}\" with the key to virtual machine {}", machine.name());
+        say!("Successfully added secret \"{secret}\" with the key to virtual machine {}", machine.name());
         Ok(())
     }
 
@@ -89,12 +90,12 @@ impl Arguments {
         let name = secrets::chosen(self.secret.as_deref(), known)?;
         let secret = machine.secret(&name).await?;
         if secrets::contains(&secret, key) {
-            println!("Secret \"{name}\" already contains this SSH key.");
+            say!("Secret \"{name}\" already contains this SSH key.");
             return Ok(());
         }
         machine.check_owner(&secret, self.force)?;
         machine.set(&name, &entry(), key).await?;
-        println!("Successfully added the key to secret \"{name}\"");
+        say!("Successfully added the key to secret \"{name}\"");
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use kube::api::{Patch, PatchParams};
 
 use super::{Key, Machine, secrets};
 use crate::connect::Connect;
+use crate::output::say;
 
 /// How often a secret that somebody else changes meanwhile is read again.
 const ATTEMPTS: usize = 5;
@@ -41,7 +42,7 @@ impl Arguments {
         let machine = Machine::find(connect, &self.vm).await?;
         let mut all = secrets::with_keys_of(machine.credentials(), &self.user);
         if all.is_empty() {
-            println!("No secrets associated with user {}", self.user);
+            say!("No secrets associated with user {}", self.user);
             return Ok(());
         }
         if let Some(secret) = self.secret.as_deref().filter(|secret| !secret.is_empty()) {
@@ -63,7 +64,7 @@ impl Arguments {
             let Some(secret) = read else { return Ok(()) };
             machine.check_owner(&secret, self.force)?;
             let Some(patch) = secrets::without(&secret, key) else {
-                println!("Secret \"{name}\" does not contain this SSH key.");
+                say!("Secret \"{name}\" does not contain this SSH key.");
                 return Ok(());
             };
             match machine.secrets.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await {
@@ -73,7 +74,7 @@ impl Arguments {
                 Err(error) => return Err(error).with_context(|| format!("error patching secret \"{name}\"")),
             }
         }
-        println!("Successfully removed the key from secret \"{name}\"");
+        say!("Successfully removed the key from secret \"{name}\"");
         Ok(())
     }
 }

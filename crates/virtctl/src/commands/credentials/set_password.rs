@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 
 use super::{Machine, secrets};
 use crate::connect::Connect;
+use crate::output::say;
 
 /// Set the password of a user.
 #[derive(Debug, clap::Args)]
@@ -47,7 +48,7 @@ impl Arguments {
             machine.check_owner(&machine.secret(&name).await?, false)?;
         }
         machine.set(&name, &self.user, &self.password).await?;
-        println!("Successfully set password in secret \"{name}\"");
+        say!("Successfully set password in secret \"{name}\"");
         Ok(())
     }
 }

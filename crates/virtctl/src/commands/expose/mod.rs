@@ -14,6 +14,7 @@ use kubevirt_api::vmi::VirtualMachineInstance;
 
 use self::service::{Behind, Kind, Wanted};
 use crate::connect::{Connect, Session};
+use crate::output::say;
 
 /// Expose a virtual machine, an instance or a replica set of instances as a service.
 ///
@@ -78,12 +79,7 @@ impl Arguments {
         let service = wanted.service(&behind, &session.namespace)?;
         let services = session.api::<Service>(None);
         services.create(&PostParams::default(), &service).await.context("service creation failed")?;
-        println!(
-            "Service {} successfully created for {} {}",
-            self.name,
-            self.kind.to_lowercase(),
-            self.target
-        );
+        say!("Service {} successfully created for {} {}", self.name, self.kind.to_lowercase(), self.target);
         Ok(ExitCode::SUCCESS)
     }
 }

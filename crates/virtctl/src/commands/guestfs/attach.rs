@@ -8,6 +8,7 @@ use kube::api::{AttachParams, TerminalSize};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::pod::CONTAINER;
+use crate::output::note;
 use crate::terminal::{Raw, converse};
 
 /// Talks to the shell until one side has enough.
@@ -18,7 +19,7 @@ pub async fn attach(pods: &Api<Pod>, name: &str) -> Result<()> {
     let (Some(output), Some(input)) = (process.stdout(), process.stdin()) else {
         anyhow::bail!("the shell has no input or no output");
     };
-    eprintln!("If you don't see a command prompt, try pressing enter.");
+    note!("If you don't see a command prompt, try pressing enter.");
     let raw = Raw::enter().context("the terminal cannot be made raw")?;
     let sizes = process.terminal_size();
     let told = async {
@@ -33,7 +34,7 @@ pub async fn attach(pods: &Api<Pod>, name: &str) -> Result<()> {
         () = told => return Ok(()),
     };
     drop(raw);
-    eprintln!();
+    note!("");
     process.abort();
     ended.context("the connection to the shell failed")?;
     Ok(())

@@ -18,6 +18,7 @@ use kubevirt_api::vm::VirtualMachine;
 use self::pod::Identity;
 use crate::connect::{Connect, Session};
 use crate::failure::Failure;
+use crate::output::say;
 use crate::wait;
 
 /// How long the pod may take to start.
@@ -76,14 +77,14 @@ impl Arguments {
             Some(image) => image,
             None => known_image(session).await?,
         };
-        println!("Use image: {image}");
+        say!("Use image: {image}");
         let is_block = check_claim(session, &self.pvc).await?;
         let vm = match self.vm.as_deref().filter(|vm| !vm.is_empty()) {
             Some(vm) => Some(session.api::<VirtualMachine>(None).get(vm).await?),
             None => None,
         };
         let pod = pod::pod(&self, &image, &identity, is_block, vm.as_ref());
-        println!("The PVC has been mounted at {}", if is_block { pod::DEVICE } else { pod::DIRECTORY });
+        say!("The PVC has been mounted at {}", if is_block { pod::DEVICE } else { pod::DIRECTORY });
         let pods = session.api::<Pod>(None);
         pods.create(&PostParams::default(), &pod).await.context("the pod cannot be created")?;
         let name = pod::name(&self.pvc);
@@ -136,7 +137,7 @@ async fn start(pods: &Api<Pod>, name: &str) -> Result<()> {
         let state = pod::state(&found)?;
         let Some(words) = state else { return Ok(Some(())) };
         if *told.borrow() != words {
-            println!("{words}");
+            say!("{words}");
             *told.borrow_mut() = words;
         }
         Ok(None)

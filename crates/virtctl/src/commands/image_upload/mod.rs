@@ -16,6 +16,7 @@ use anyhow::{Context as _, Result, bail};
 use self::plan::Plan;
 use self::steps::Upload;
 use crate::connect::Connect;
+use crate::output::{note, say};
 use crate::transfer::progress::Progress;
 use crate::transfer::upload::{Send, upload};
 use crate::transfer::{Client, Trust};
@@ -112,7 +113,7 @@ impl Arguments {
     pub async fn run(self, connect: &Connect) -> Result<ExitCode> {
         let (plan, warnings) = plan::of(&self)?;
         for warning in warnings {
-            eprintln!("{warning}");
+            note!("{warning}");
         }
         let file = plan.file.display().to_string();
         let length = std::fs::metadata(&plan.file).with_context(|| format!("{file} cannot be read"))?;
@@ -125,16 +126,16 @@ impl Arguments {
         steps.make_room().await?;
         steps.wait_for_server().await?;
         let checksum = send(&steps, &plan, length.len()).await?;
-        println!("SHA-256 of {file}: {checksum}");
+        say!("SHA-256 of {file}: {checksum}");
         if plan.data_source {
             steps.point().await?;
         }
-        println!(
+        say!(
             "Uploading data completed successfully, waiting for processing to complete, you can hit ctrl-c without \
              interrupting the progress"
         );
         steps.wait_for_processing().await?;
-        println!("Uploading {file} completed successfully");
+        say!("Uploading {file} completed successfully");
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -145,7 +146,7 @@ async fn send(steps: &Upload<'_>, plan: &Plan, length: u64) -> Result<String> {
         None => importer::proxy(steps.session).await?,
     };
     let base = proxy::with_scheme(&base);
-    println!("Uploading data to {base}");
+    say!("Uploading data to {base}");
     let client = Client::new(if plan.insecure { &Trust::Anyone } else { &Trust::System })?;
     let uri = proxy::address(&client, &base, &steps.token().await.map_err(anyhow::Error::msg)?).await?;
     let send = Send { uri, file: &plan.file, length, retries: plan.retries, pause: PAUSE };

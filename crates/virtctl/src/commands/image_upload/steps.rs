@@ -19,6 +19,7 @@ use super::objects::{self, UPLOAD, VERSION};
 use super::plan::{Kind, Plan};
 use crate::connect::Session;
 use crate::failure::Failure;
+use crate::output::say;
 use crate::subresource::escaped;
 use crate::wait;
 
@@ -50,7 +51,7 @@ impl Upload<'_> {
     pub async fn make_room(&self) -> Result<()> {
         let (namespace, name) = (&self.session.namespace, &self.plan.name);
         let Some(found) = self.claims().get_opt(name).await? else {
-            println!("PVC {namespace}/{name} not found");
+            say!("PVC {namespace}/{name} not found");
             return self.create().await;
         };
         let found = self.looked_at(found).await?;
@@ -59,7 +60,7 @@ impl Upload<'_> {
             let mark = json!({ "metadata": { "annotations": { cdi::UPLOAD_TARGET: "" } } });
             self.claims().patch(&found.name_any(), &PatchParams::default(), &Patch::Merge(&mark)).await?;
         }
-        println!("Using existing PVC {namespace}/{}", found.name_any());
+        say!("Using existing PVC {namespace}/{}", found.name_any());
         Ok(())
     }
 
@@ -106,7 +107,7 @@ impl Upload<'_> {
         let kind = claim::kind_name(self.plan.kind);
         let created = self.session.call(Method::POST, &path, Some(&object)).await;
         created.with_context(|| format!("{kind} {namespace}/{name} cannot be created"))?;
-        println!("{kind} {namespace}/{name} created");
+        say!("{kind} {namespace}/{name} created");
         Ok(())
     }
 
@@ -133,7 +134,7 @@ impl Upload<'_> {
             }
             self.check_events(claim.as_deref()).await?;
             if !told.replace(true) {
-                println!("Waiting for PVC {name} upload pod to be ready...");
+                say!("Waiting for PVC {name} upload pod to be ready...");
             }
             Ok(None)
         });
@@ -144,7 +145,7 @@ impl Upload<'_> {
             return Err(Failure::new(what, next).into());
         }
         if told.get() {
-            println!("Pod now ready");
+            say!("Pod now ready");
         }
         Ok(())
     }
@@ -189,7 +190,7 @@ impl Upload<'_> {
         let object = objects::data_source(self.plan, namespace);
         match self.session.call(Method::POST, &path, Some(&object)).await {
             Ok(_) => {
-                println!("Created a new DataSource {namespace}/{name}");
+                say!("Created a new DataSource {namespace}/{name}");
                 return Ok(());
             }
             Err(error) if error.refusal().is_some_and(|refusal| refusal.code == 409) => {}
@@ -209,7 +210,7 @@ impl Upload<'_> {
             .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
             .await
             .context("the DataSource cannot be changed")?;
-        println!("Updated an existing DataSource {namespace}/{name}");
+        say!("Updated an existing DataSource {namespace}/{name}");
         Ok(())
     }
 
@@ -222,7 +223,7 @@ impl Upload<'_> {
         });
         match done.await? {
             Some(()) => {
-                println!("Processing completed successfully");
+                say!("Processing completed successfully");
                 Ok(())
             }
             None => bail!(

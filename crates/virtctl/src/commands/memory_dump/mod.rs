@@ -19,6 +19,7 @@ use serde_json::json;
 use super::vmexport::{self, Download};
 use crate::connect::{Connect, Session};
 use crate::failure::Failure;
+use crate::output::say;
 use crate::subresource::Kind;
 use crate::wait;
 
@@ -149,7 +150,7 @@ impl Arguments {
             .put(Kind::Vm, &session.namespace, &self.vm, "memorydump", Some(&body))
             .await
             .context("error dumping vm memory")?;
-        println!("Successfully submitted memory dump request of VM {}", self.vm);
+        say!("Successfully submitted memory dump request of VM {}", self.vm);
         if self.output.is_some() { self.download(session).await } else { Ok(()) }
     }
 
@@ -176,7 +177,7 @@ impl Arguments {
         let size = claim::size(&vmi, &overhead)?;
         let claim = claim::claim(name, namespace, size, class, self.access_mode.as_deref())?;
         claims.create(&PostParams::default(), &claim).await.context("the claim cannot be created")?;
-        println!("PVC {namespace}/{name} created");
+        say!("PVC {namespace}/{name} created");
         Ok(())
     }
 
@@ -217,9 +218,10 @@ impl Arguments {
                 _ => {}
             }
             if told.borrow().as_ref() != Some(&dump.phase) {
-                println!(
+                say!(
                     "Waiting for memorydump {} to complete, current phase: {}...",
-                    dump.claim_name, dump.phase
+                    dump.claim_name,
+                    dump.phase
                 );
                 *told.borrow_mut() = Some(dump.phase);
             }
@@ -232,7 +234,7 @@ impl Arguments {
                 format!("See `kubectl describe vm {}`; `memory-dump download` goes on waiting.", self.vm);
             return Err(Failure::new(what, next).into());
         };
-        println!("Memory dump completed successfully");
+        say!("Memory dump completed successfully");
         Ok(claim)
     }
 
@@ -241,7 +243,7 @@ impl Arguments {
             .put(Kind::Vm, &session.namespace, &self.vm, "removememorydump", None)
             .await
             .context("error removing memory dump association")?;
-        println!("Successfully submitted remove memory dump association of VM {}", self.vm);
+        say!("Successfully submitted remove memory dump association of VM {}", self.vm);
         Ok(())
     }
 }
@@ -252,7 +254,7 @@ async fn overhead(session: &Session, class: Option<&str>) -> Result<String> {
     match configs.get_opt(CONFIG).await? {
         Some(config) => claim::overhead(&config, class),
         None => {
-            println!("Using default 5.5% filesystem overhead for pvc size");
+            say!("Using default 5.5% filesystem overhead for pvc size");
             Ok(claim::OVERHEAD.to_owned())
         }
     }

@@ -13,6 +13,7 @@ use kubevirt_streams::{Stream, Upgraded, join};
 use self::ports::{Port, Protocol};
 use crate::connect::{Connect, Session};
 use crate::failure::Failure;
+use crate::output::note;
 use crate::subresource::{Error, Kind};
 use crate::target::Target;
 
@@ -66,7 +67,7 @@ impl Tunnel {
     /// Tells what went wrong with one connection; others go on.
     fn complain(&self, error: &dyn std::fmt::Display) {
         let (kind, name, namespace) = (self.kind.short(), &self.name, &self.namespace);
-        eprintln!("can't access {kind}/{name}.{namespace} at {}: {error}", self.port.target);
+        note!("can't access {kind}/{name}.{namespace} at {}: {error}", self.port.target);
     }
 }
 
@@ -123,7 +124,7 @@ async fn through_standard_streams(tunnel: &Tunnel) -> Result<ExitCode> {
 
 /// What a user reads when a port is open.
 fn announce(tunnel: &Tunnel, local: SocketAddr) {
-    eprintln!("forwarding {} {local} to {}", tunnel.port.protocol.word(), tunnel.port.target);
+    note!("forwarding {} {local} to {}", tunnel.port.protocol.word(), tunnel.port.target);
 }
 
 fn cannot_listen(local: SocketAddr, error: &std::io::Error) -> Failure {

@@ -8,6 +8,7 @@ use kubevirt_streams::join;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{Tunnel, announce, cannot_listen};
+use crate::output::note;
 
 /// Listens, and opens a stream for each connection. Returns once the port is open.
 pub async fn forward(tunnel: Tunnel, local: SocketAddr) -> Result<()> {
@@ -35,7 +36,7 @@ async fn carry(tunnel: Tunnel, connection: TcpStream) {
     match tunnel.open().await {
         Ok(stream) => {
             if let Err(error) = join(connection, stream).await {
-                eprintln!("error handling connection for {}: {error}", tunnel.port.local);
+                note!("error handling connection for {}: {error}", tunnel.port.local);
             }
         }
         Err(error) => tunnel.complain(&error),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{VERSION, path};
 use crate::connect::Connect;
+use crate::output::say;
 
 /// Make a template of a virtual machine in the cluster.
 #[derive(Debug, clap::Args)]
@@ -41,7 +42,7 @@ impl Arguments {
             .context("error creating VirtualMachineTemplateRequest")?;
         let created: Value = serde_json::from_slice(&answer).context("the answer cannot be understood")?;
         let name = created["metadata"]["name"].as_str().unwrap_or_default();
-        println!("virtualmachinetemplaterequest.{}/{name} created", groups::TEMPLATE);
+        say!("virtualmachinetemplaterequest.{}/{name} created", groups::TEMPLATE);
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{Origin, VERSION, parameters, path};
 use crate::connect::{Connect, Session};
 use crate::failure::Failure;
-use crate::output::{self, Format};
+use crate::output::{self, Format, note, say};
 use crate::subresource::{self, escaped};
 use crate::{flags, manifest, names};
 
@@ -82,7 +82,7 @@ impl Arguments {
         let processed = remote(connect.session().await?, name, action, doing, &given).await?;
         if self.create {
             let machine = &processed["virtualMachine"]["metadata"]["name"];
-            println!("virtualmachine.{}/{} created", groups::KUBEVIRT, machine.as_str().unwrap_or_default());
+            say!("virtualmachine.{}/{} created", groups::KUBEVIRT, machine.as_str().unwrap_or_default());
             return Ok(());
         }
         tell(processed["message"].as_str());
@@ -98,7 +98,7 @@ fn local(
     let processed = parameters::process(template, given, &mut |letters| names::secret_letter(letters));
     let processed = processed.context("error processing VirtualMachineTemplate locally")?;
     for warning in &processed.warnings {
-        eprintln!("Warning: {warning}");
+        note!("Warning: {warning}");
     }
     tell(processed.message.as_deref());
     output::print(&format.render(&processed.machine)?)
@@ -107,7 +107,7 @@ fn local(
 /// What the template says about the machine, beside the machine.
 fn tell(message: Option<&str>) {
     if let Some(message) = message.filter(|message| !message.is_empty()) {
-        eprintln!("{message}");
+        note!("{message}");
     }
 }
 

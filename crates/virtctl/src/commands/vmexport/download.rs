@@ -16,7 +16,7 @@ use super::forward::Forward;
 use super::links::{self, Readiness};
 use crate::connect::Session;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, note, say};
 use crate::transfer::download::{Ask, download};
 use crate::transfer::progress::Progress;
 use crate::transfer::sink::Sink;
@@ -148,8 +148,8 @@ impl Download {
 
     fn tell(&self, words: &str) {
         match self.output {
-            Output::File(_) => println!("{words}"),
-            Output::Stdout => eprintln!("{words}"),
+            Output::File(_) => say!("{words}"),
+            Output::Stdout => note!("{words}"),
         }
     }
 

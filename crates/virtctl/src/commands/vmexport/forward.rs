@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use crate::connect::Session;
+use crate::output::note;
 
 /// The port of an export's service.
 const PORT: i32 = 443;
@@ -87,7 +88,7 @@ async fn serve(listener: TcpListener, pods: Api<Pod>, pod: String, target: u16) 
         tokio::spawn(async move {
             // Who connected sees that the connection ends, and says so.
             if let Err(error) = carry(stream, &pods, &pod, target).await {
-                eprintln!("port-forward to pod {pod}: {error:#}");
+                note!("port-forward to pod {pod}: {error:#}");
             }
         });
     }

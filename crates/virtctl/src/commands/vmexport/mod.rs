@@ -17,6 +17,7 @@ pub use self::export::{New, claim};
 use self::plan::Plan;
 use crate::connect::{Connect, Session};
 use crate::names;
+use crate::output::say;
 
 /// Export the disks of a virtual machine, a snapshot, a claim or a template.
 #[derive(clap::Args, Clone, Debug)]
@@ -126,9 +127,9 @@ impl Arguments {
                 if !create(session, &new).await? {
                     bail!("VirtualMachineExport '{}/{}' already exists", session.namespace, new.name);
                 }
-                println!("{}", created(session, &new.name));
+                say!("{}", created(session, &new.name));
             }
-            Plan::Delete(name) => println!("{}", delete(session, &name).await?),
+            Plan::Delete(name) => say!("{}", delete(session, &name).await?),
             Plan::Download(download) => download.run(session).await?,
         }
         Ok(ExitCode::SUCCESS)
