@@ -68,6 +68,8 @@ pub enum Ended {
     InputOver,
     /// The other side ended it.
     ByServer,
+    /// Nobody reads what the other side says any more.
+    Unread,
 }
 
 /// Carries keys there and the screen back until one side has enough. The stream is handed back: it may know why.
@@ -82,7 +84,7 @@ where
     let ended = {
         let mut screen = std::pin::pin!(show(&mut from, &mut output, &heard));
         tokio::select! {
-            shown = &mut screen => shown.map(|()| Ended::ByServer),
+            shown = &mut screen => shown,
             typed = send(&mut input, &mut to) => match typed {
                 Ok(Ended::InputOver) => {
                     let _ = tokio::time::timeout(LAST_WORDS, until_silent(screen, &heard)).await;
@@ -122,21 +124,27 @@ async fn show(
     from: &mut (impl AsyncRead + Unpin),
     output: &mut (impl AsyncWrite + Unpin),
     heard: &Cell<usize>,
-) -> io::Result<()> {
+) -> io::Result<Ended> {
     let mut buffer = vec![0; BUFFER];
     loop {
         let length = from.read(&mut buffer).await?;
         if length == 0 {
-            return Ok(());
+            return Ok(Ended::ByServer);
         }
         heard.set(heard.get() + length);
-        output.write_all(&buffer[..length]).await?;
-        output.flush().await?;
+        let written = async {
+            output.write_all(&buffer[..length]).await?;
+            output.flush().await
+        };
+        match written.await {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Ended::Unread),
+            written => written?,
+        }
     }
 }
 
 async fn until_silent(
-    mut screen: std::pin::Pin<&mut impl Future<Output = io::Result<()>>>,
+    mut screen: std::pin::Pin<&mut impl Future<Output = io::Result<Ended>>>,
     heard: &Cell<usize>,
 ) {
     loop {
@@ -193,5 +201,16 @@ mod tests {
         drop(guest);
         let (ended, _) = converse(input, Vec::new(), stream).await;
         assert_eq!(ended.unwrap(), Ended::ByServer);
+    }
+
+    #[tokio::test]
+    async fn a_reader_who_leaves_ends_it() {
+        let (stream, mut guest) = duplex(1000);
+        let (_keys, input) = duplex(10);
+        let (screen, reader) = duplex(10);
+        drop(reader);
+        guest.write_all(b"login:").await.unwrap();
+        let (ended, _) = converse(input, screen, stream).await;
+        assert_eq!(ended.unwrap(), Ended::Unread);
     }
 }

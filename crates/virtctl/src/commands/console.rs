@@ -60,7 +60,7 @@ impl Arguments {
         }
         let farewell = stream.as_ref().and_then(Stream::farewell);
         match ended {
-            None | Some(Ok(Ended::ByUser | Ended::InputOver)) => Ok(ExitCode::SUCCESS),
+            None | Some(Ok(Ended::ByUser | Ended::InputOver | Ended::Unread)) => Ok(ExitCode::SUCCESS),
             Some(Ok(Ended::ByServer)) => farewell_of(session, &self.name, farewell).await,
             Some(Err(error)) => Err(disconnected(&self.name, Some(&error.to_string())).into()),
         }
