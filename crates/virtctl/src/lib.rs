@@ -11,6 +11,7 @@ pub mod commands;
 pub mod connect;
 mod dialect;
 pub mod failure;
+mod farewell;
 pub mod flags;
 mod kubeconfig;
 mod manifest;

@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 
 use crate::cluster::Flags;
 use crate::connect::{Connect, Session};
+use crate::farewell;
 use crate::program::Program;
 use crate::subresource::{Error, Kind};
 
@@ -68,6 +69,7 @@ async fn answer(mut request: Request<Incoming>, seen: Seen) -> Result<Response<F
         }
         Some("guestosinfo") => (200, r#"{"hostname":"guest"}"#),
         Some("leaving") => (200, LEAVING),
+        Some("gone") => (404, r#"{"kind":"Status","reason":"NotFound","code":404,"message":"not found"}"#),
         _ => (202, ""),
     };
     let mut response = Response::new(Full::from(told));
@@ -163,6 +165,27 @@ async fn streams_carry_bytes_and_a_farewell() {
     stream.read_to_end(&mut heard).await.unwrap();
     assert_eq!((&heard[..], stream.farewell()), (&b"ping"[..], Some("another viewer took over")));
     assert_eq!(*seen.lock().unwrap(), [format!("STREAM {VMI}/vnc?preserveSession=true")]);
+}
+
+#[tokio::test]
+async fn a_farewell_ends_as_its_reason_and_the_machine_say() {
+    let (address, seen) = server().await;
+    let session = session(&address).await;
+    let gone = "GET /apis/kubevirt.io/v1/namespaces/ns/virtualmachineinstances/gone";
+    for (reason, looks, told) in [
+        ("another viewer has connected", false, Some("take the session back")),
+        ("virt-handler ends here: connect again", false, Some("KubeVirt restarts")),
+        ("the virtual machine instance has closed the connection", true, None),
+        ("", true, None),
+    ] {
+        let said = Some(reason).filter(|reason| !reason.is_empty());
+        let error = farewell::tell(&session, "gone", said).await.err();
+        let words = error.map(|error| crate::failure::words(&error));
+        assert_eq!(words.is_some(), told.is_some(), "{reason}: {words:?}");
+        assert!(words.unwrap_or_default().contains(told.unwrap_or_default()), "{reason}");
+        let asked = std::mem::take(&mut *seen.lock().unwrap());
+        assert_eq!(asked.iter().any(|line| line.starts_with(gone)), looks, "{reason}: {asked:?}");
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,6 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use kubevirt_api::vm::VirtualMachine;
 use kubevirt_api::vmi::VirtualMachineInstance;
-use kubevirt_api::vmi::status::VmiPhase;
 use kubevirt_api::{condition, names::conditions};
 use kubevirt_streams::{Stream, Upgraded};
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,6 +15,7 @@ use tokio::time::Instant;
 use super::pause::is_halted;
 use crate::connect::{Connect, Session};
 use crate::failure::Failure;
+use crate::farewell;
 use crate::output::note;
 use crate::subresource::{Error, Kind};
 use crate::terminal::{Ended, Raw, converse};
@@ -58,11 +58,11 @@ impl Arguments {
         if std::io::stdin().is_terminal() {
             note!("");
         }
-        let farewell = stream.as_ref().and_then(Stream::farewell);
+        let reason = stream.as_ref().and_then(Stream::farewell);
         match ended {
             None | Some(Ok(Ended::ByUser | Ended::InputOver | Ended::Unread)) => Ok(ExitCode::SUCCESS),
-            Some(Ok(Ended::ByServer)) => farewell_of(session, &self.name, farewell).await,
-            Some(Err(error)) => Err(disconnected(&self.name, Some(&error.to_string())).into()),
+            Some(Ok(Ended::ByServer)) => farewell::tell(session, &self.name, reason).await,
+            Some(Err(error)) => farewell::tell(session, &self.name, Some(&error.to_string())).await,
         }
     }
 
@@ -147,39 +147,6 @@ pub async fn warn_if_paused(session: &Session, name: &str) {
     let conditions = vmi.status.as_ref().and_then(|status| status.conditions.as_deref());
     if condition::find(conditions, conditions::vmi::PAUSED).is_some_and(condition::Condition::is_true) {
         note!("Warning: {name} is paused. Console will be active after unpause.");
-    }
-}
-
-/// Why the other side ended a stream: it said so, or the machine has stopped, or nobody knows.
-pub async fn farewell_of(session: &Session, name: &str, said: Option<&str>) -> Result<ExitCode> {
-    if let Some(reason) = said {
-        return Err(disconnected(name, Some(reason)).into());
-    }
-    let vmi = session.api::<VirtualMachineInstance>(None).get_opt(name).await;
-    let phase = vmi.map(|vmi| vmi.and_then(|vmi| vmi.status?.phase));
-    match phase {
-        Ok(None | Some(VmiPhase::Succeeded)) => {
-            note!("Virtual machine {name} has stopped.");
-            Ok(ExitCode::SUCCESS)
-        }
-        Ok(Some(VmiPhase::Failed)) => {
-            let next = format!("`virtctl why {name}` tells why.");
-            Err(Failure::new(format!("virtual machine {name} has failed"), next).into())
-        }
-        _ => Err(disconnected(name, None).into()),
-    }
-}
-
-fn disconnected(name: &str, reason: Option<&str>) -> Failure {
-    match reason {
-        Some(reason) => Failure::new(
-            format!("disconnected from {name}: {reason}"),
-            "Connect again to take the session back, or find out who else is at work there.",
-        ),
-        None => Failure::new(
-            format!("disconnected from {name}: another viewer connected, or the network was interrupted"),
-            "Connect again; whoever connects last has the session.",
-        ),
     }
 }
 

@@ -5,10 +5,10 @@ use std::process::{ExitCode, Stdio};
 use anyhow::{Context as _, Result};
 use tokio::net::TcpListener;
 
-use super::console::farewell_of;
 use super::vnc::ended;
 use crate::connect::Connect;
 use crate::failure::Failure;
+use crate::farewell;
 use crate::output::say;
 use crate::subresource::Kind;
 
@@ -82,17 +82,12 @@ impl Arguments {
         };
         drop(listener);
         connection.set_nodelay(true)?;
-        tokio::select! {
-            carried = kubevirt_streams::join(&mut connection, &mut stream) => {
-                carried.context("the device is lost")?;
-                if stream.farewell().is_some() {
-                    return farewell_of(session, name, stream.farewell()).await;
-                }
-                Ok(ExitCode::SUCCESS)
-            }
-            _ = ended(&mut client) => Ok(ExitCode::SUCCESS),
-            _ = tokio::signal::ctrl_c() => Ok(ExitCode::SUCCESS),
-        }
+        let carried = tokio::select! {
+            carried = kubevirt_streams::join(&mut connection, &mut stream) => Some(carried),
+            _ = ended(&mut client) => None,
+            _ = tokio::signal::ctrl_c() => None,
+        };
+        farewell::tell_carried(session, name, carried, stream.farewell()).await
     }
 }
 

@@ -10,9 +10,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::console::{farewell_of, warn_if_paused};
+use super::console::warn_if_paused;
 use crate::connect::Connect;
 use crate::failure::Failure;
+use crate::farewell;
 use crate::output::say;
 use crate::subresource::Kind;
 
@@ -98,16 +99,13 @@ impl Arguments {
         // Nobody else is to connect in its place.
         drop(listener);
         warn_if_paused(session, &name).await;
-        tokio::select! {
-            carried = kubevirt_streams::join(&mut connection, &mut stream) => match carried {
-                // The viewer was closed, which is how a session ends.
-                Ok(()) if stream.farewell().is_none() => Ok(ExitCode::SUCCESS),
-                Err(error) if stream.farewell().is_none() => Err(error).context("the display is lost"),
-                _ => farewell_of(session, &name, stream.farewell()).await,
-            },
-            _ = ended(&mut viewer) => Ok(ExitCode::SUCCESS),
-            _ = tokio::signal::ctrl_c() => Ok(ExitCode::SUCCESS),
-        }
+        let carried = tokio::select! {
+            carried = kubevirt_streams::join(&mut connection, &mut stream) => Some(carried),
+            // It also ends when the other side has: the stream knows.
+            _ = ended(&mut viewer) => None,
+            _ = tokio::signal::ctrl_c() => None,
+        };
+        farewell::tell_carried(session, &name, carried, stream.farewell()).await
     }
 
     async fn listen(&self) -> Result<TcpListener> {
