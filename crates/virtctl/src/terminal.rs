@@ -59,6 +59,37 @@ fn restore() {
     }
 }
 
+/// How large a window is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Window {
+    /// Lines.
+    pub rows: u16,
+    /// Letters in a line.
+    pub columns: u16,
+}
+
+impl Window {
+    /// What guests take for granted on a serial line.
+    const USUAL: Self = Self { rows: 24, columns: 80 };
+
+    /// The window that somebody types and reads in. Nothing, where a program does one of the two.
+    pub fn of_user() -> Option<Self> {
+        if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+            return None;
+        }
+        let size = termios::tcgetwinsize(io::stdout()).ok()?;
+        Some(Self { rows: size.ws_row, columns: size.ws_col })
+    }
+
+    /// The command that tells a guest on a serial line, which has no other way to learn it. Nothing, where there is
+    /// nothing new in it, or where the terminal itself does not know.
+    pub fn command(self) -> Option<String> {
+        let Self { rows, columns } = self;
+        let news = rows > 0 && columns > 0 && self != Self::USUAL;
+        news.then(|| format!("stty rows {rows} cols {columns}"))
+    }
+}
+
 /// Why a conversation is over.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ended {
@@ -180,6 +211,20 @@ mod tests {
             answering
         );
         (ended, got, screen)
+    }
+
+    #[test]
+    fn a_guest_is_told_of_a_window_that_it_would_not_expect() {
+        for (rows, columns, expected) in [
+            (50, 180, Some("stty rows 50 cols 180")),
+            (24, 132, Some("stty rows 24 cols 132")),
+            (10, 40, Some("stty rows 10 cols 40")),
+            (24, 80, None),
+            (0, 0, None),
+            (0, 80, None),
+        ] {
+            assert_eq!(Window { rows, columns }.command().as_deref(), expected, "{rows} {columns}");
+        }
     }
 
     #[tokio::test]

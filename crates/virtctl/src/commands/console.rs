@@ -18,15 +18,14 @@ use crate::failure::Failure;
 use crate::farewell;
 use crate::output::note;
 use crate::subresource::{Error, Kind};
-use crate::terminal::{Ended, Raw, converse};
+use crate::terminal::{Ended, Raw, Window, converse};
 
 /// How often an instance that does not run yet is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Connect to the console of a virtual machine instance.
 ///
-/// Ctrl+] leaves it. A serial line does not know how large your window is: in the guest, `stty rows ROWS cols COLUMNS`
-/// tells it.
+/// Ctrl+] leaves it. A serial line does not know how large your window is; the command that tells the guest is printed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "  # Connect to the console of 'myvmi':
   {program} console myvmi
@@ -49,6 +48,9 @@ impl Arguments {
         let stream = self.wait(session).await?;
         warn_if_paused(session, &self.name).await;
         note!("Successfully connected to {} console. Press Ctrl+] or Ctrl+5 to exit console.", self.name);
+        if let Some(command) = Window::of_user().and_then(Window::command) {
+            note!("To fit the guest to your window, type this in it: {command}");
+        }
         let raw = Raw::enter().context("the terminal cannot be made raw")?;
         let (ended, stream) = tokio::select! {
             result = converse(tokio::io::stdin(), tokio::io::stdout(), stream) => (Some(result.0), Some(result.1)),
