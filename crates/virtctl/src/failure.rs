@@ -126,6 +126,10 @@ fn after_status(code: u16, reason: &str, message: &str) -> Option<&'static str> 
             "KubeVirt does not seem to be installed, or its API is too old: see `kubectl get kubevirt -A`."
         }
         404 => "See what there is with `kubectl get vm,vmi`; -n names another namespace.",
+        501 => {
+            "This cluster's KubeVirt does not have that: see with `virtctl version` which it is, and ask an \
+             administrator for an update."
+        }
         503 => {
             "KubeVirt's API is not available right now: see `kubectl get pods -A -l kubevirt.io=virt-api`."
         }
@@ -159,6 +163,9 @@ mod tests {
 
         let text = words(&refusal(404, "404 page not found").into());
         assert!(text.contains("KubeVirt does not seem to be installed"), "{text}");
+
+        let text = words(&refusal(501, "vnc is not done here").into());
+        assert!(text.contains("see with `kubectl virt version`"), "{text}");
 
         let error = anyhow::Error::from(Failure::new("no viewer", "Try `virtctl vnc`.")).context("vnc");
         assert_eq!(words(&error), "error: vnc: no viewer\nTry `kubectl virt vnc`.");

@@ -154,10 +154,12 @@ async fn remote(
     Ok(processed)
 }
 
-/// A cluster without the server side answers as if the path were a file that is not there.
+/// A cluster without the server side says so, or answers as if the path were a file that is not there.
 fn explained(error: subresource::Error, action: &str) -> anyhow::Error {
-    let missing = error.refusal().is_some_and(|refusal| {
-        refusal.code == 503 || refusal.is_not_found() && !refusal.message.contains("virtualmachinetemplate")
+    let missing = error.refusal().is_some_and(|refusal| match refusal.code {
+        501 | 503 => true,
+        404 => !refusal.message.contains("virtualmachinetemplate"),
+        _ => false,
     });
     if !missing {
         return error.into();
@@ -166,7 +168,7 @@ fn explained(error: subresource::Error, action: &str) -> anyhow::Error {
         "process" => ("process templates", "Add --local to process the template here."),
         _ => (
             "create machines from templates",
-            "Process the template here: `template process --local NAME | kubectl create -f -`.",
+            "Process the template here: `virtctl template process --local NAME | kubectl create -f -`.",
         ),
     };
     Failure::new(format!("this cluster does not {what} ({error})"), next).into()
@@ -205,6 +207,9 @@ mod tests {
         };
         assert!(words(StatusCode::NOT_FOUND, "404 page not found").contains("--local"));
         assert!(words(StatusCode::SERVICE_UNAVAILABLE, "").contains("--local"));
+        let body =
+            r#"{"reason": "NotImplemented", "message": "virtualmachinetemplates are not processed here"}"#;
+        assert!(words(StatusCode::NOT_IMPLEMENTED, body).contains("--local"));
         let body = r#"{"message": "virtualmachinetemplates.template.kubevirt.io \"a\" not found"}"#;
         assert!(!words(StatusCode::NOT_FOUND, body).contains("--local"));
     }
