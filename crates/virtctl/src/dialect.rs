@@ -1,7 +1,7 @@
 //! The forms of a command line that users of virtctl know, where those of `clap` differ.
 //!
-//! A switch may be given a value (`--dry-run=false`), flags of the cluster may stand anywhere, and a command may have
-//! a flag of its own by the name of one of those.
+//! A switch may be given a value (`--dry-run=false`), the last of a repeated flag counts, flags of the cluster may
+//! stand anywhere, and a command may have a flag of its own by the name of one of those.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
@@ -17,6 +17,8 @@ pub fn adapt(command: Command, program: &Program) -> Command {
     let options = format!("Use \"{0} options\" for a list of flags that every command takes.", program.name);
     let root = format!("Use \"{0} COMMAND --help\" for more about a command.\n{options}", program.name);
     each(command.bin_name(program.name.clone()).after_help(root), &program.name, &options)
+        // Scripts add their flags after those of an alias. What makes a list of its values goes on to do so.
+        .args_override_self(true)
         .infer_long_args(false)
         .infer_subcommands(false)
 }

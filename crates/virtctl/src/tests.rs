@@ -247,6 +247,28 @@ fn a_flag_of_a_command_is_not_one_of_the_cluster() {
 }
 
 #[test]
+fn the_last_of_a_repeated_flag_counts_and_lists_are_collected() {
+    let cli = parse("-n a start vm -n b --namespace=c --as-group d --as-group e").unwrap();
+    assert_eq!(cli.cluster.namespace.as_deref(), Some("c"));
+    assert_eq!(cli.cluster.as_group, ["d", "e"]);
+
+    let line = "virtctl ssh vm/a -p 1 --port=2 -t -v -t -A --known-hosts=b --known-hosts=c";
+    let matches = dialect::adapt(Cli::command(), &program()).get_matches_from(line.split(' '));
+    let ssh = matches.subcommand_matches("ssh").unwrap();
+    assert_eq!(ssh.get_one::<u16>("port"), Some(&2));
+    assert_eq!(ssh.get_one::<String>("known_hosts").map(String::as_str), Some("c"));
+    let options: Vec<&String> = ssh.get_many("local_ssh_opts").unwrap().collect();
+    assert_eq!(options, ["-v", "-A"]);
+
+    let switched = |line: &str| {
+        let matches = dialect::adapt(Cli::command(), &program()).get_matches_from(line.split(' '));
+        matches.subcommand_matches("start").and_then(|start| start.get_one::<bool>("dry_run").copied())
+    };
+    assert_eq!(switched("virtctl start vm --dry-run --dry-run=false"), Some(false));
+    assert_eq!(switched("virtctl start vm --dry-run=false --dry-run"), Some(true));
+}
+
+#[test]
 fn help_names_the_program_as_it_was_called() {
     let help = parse("start --help").unwrap_err();
     assert!(help.contains("Usage: kubectl virt start"), "{help}");
