@@ -24,7 +24,7 @@ pub fn adapt(command: Command, program: &Program) -> Command {
 }
 
 fn each(command: Command, name: &str, options: &str) -> Command {
-    let mut command = command.mut_args(switch);
+    let mut command = command.mut_args(|argument| flag(switch(argument)));
     if let Some(examples) = command.get_after_help().map(ToString::to_string)
         && examples.contains(PROGRAM)
     {
@@ -50,6 +50,15 @@ fn switch(argument: Arg) -> Arg {
         .hide_default_value(true)
         .value_name("true|false")
         .value_parser(boolean)
+}
+
+/// What comes after a flag that needs a value is its value, also if it looks like a flag: a password may begin with a
+/// hyphen.
+fn flag(argument: Arg) -> Arg {
+    let valued = argument.get_long().is_some()
+        && argument.get_action().takes_values()
+        && !argument.is_require_equals_set();
+    if valued { argument.allow_hyphen_values(true) } else { argument }
 }
 
 fn boolean(text: &str) -> Result<bool, String> {

@@ -269,6 +269,18 @@ fn the_last_of_a_repeated_flag_counts_and_lists_are_collected() {
 }
 
 #[test]
+fn a_value_may_look_like_a_flag() {
+    let line = "virtctl credentials set-password vm -u me -p --secret --force";
+    let matches = dialect::adapt(Cli::command(), &program()).get_matches_from(line.split(' '));
+    let set = matches
+        .subcommand_matches("credentials")
+        .and_then(|matches| matches.subcommand_matches("set-password"));
+    let set = set.unwrap();
+    assert_eq!(set.get_one::<String>("password").map(String::as_str), Some("--secret"));
+    assert_eq!(set.get_one::<bool>("force"), Some(&true));
+}
+
+#[test]
 fn help_names_the_program_as_it_was_called() {
     let help = parse("start --help").unwrap_err();
     assert!(help.contains("Usage: kubectl virt start"), "{help}");

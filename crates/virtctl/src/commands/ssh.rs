@@ -27,7 +27,7 @@ pub struct Arguments {
     #[command(flatten)]
     flags: Flags,
     /// A command to run in the guest, instead of a shell
-    #[arg(long, short = 'c', allow_hyphen_values = true)]
+    #[arg(long, short = 'c')]
     command: Option<String>,
 }
 

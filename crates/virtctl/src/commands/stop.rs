@@ -33,7 +33,7 @@ pub struct Force {
     #[arg(long)]
     force: bool,
     /// Seconds that the guest is given to shut down. Needs --force, and 0 is what makes sense with it
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS")]
     grace_period: Option<i64>,
 }
 

@@ -39,7 +39,7 @@ pub struct Arguments {
     #[arg(long, value_name = "IP")]
     pub external_ip: Option<String>,
     /// Port of the service
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     pub port: Option<i32>,
     /// Protocol of the port: TCP or UDP
     #[arg(long)]

@@ -25,7 +25,7 @@ pub struct Flags {
     #[arg(long, short = 'p', default_value_t = 22)]
     pub port: u16,
     /// An option to pass on, as in -t "-o StrictHostKeyChecking=no"; once for each
-    #[arg(long, short = 't', value_name = "OPTION", allow_hyphen_values = true)]
+    #[arg(long, short = 't', value_name = "OPTION")]
     pub local_ssh_opts: Vec<String>,
 }
 

@@ -75,13 +75,7 @@ pub struct Arguments {
     #[arg(long, value_name = "PORT", default_value = "0", hide_default_value = true)]
     pub local_port: String,
     /// How often a download that the server refuses is tried again; one that breaks off goes on in any case
-    #[arg(
-        long,
-        value_name = "COUNT",
-        default_value_t = 0,
-        hide_default_value = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "COUNT", default_value_t = 0, hide_default_value = true)]
     pub retry: i64,
     /// With --manifest: also the secret that the importer needs to fetch the disks
     #[arg(long)]

@@ -16,7 +16,7 @@ pub struct Arguments {
     #[arg(long, default_value = "Always")]
     pub run_strategy: String,
     /// Seconds that the guest has to shut down
-    #[arg(long, default_value_t = 180, allow_negative_numbers = true, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 180, value_name = "SECONDS")]
     pub termination_grace_period: i64,
     /// Memory of the VM; 512Mi if nothing else says how much
     #[arg(long, value_name = "QUANTITY", conflicts_with_all = ["instancetype", "infer_instancetype", "infer_instancetype_from"])]
