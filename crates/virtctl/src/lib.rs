@@ -9,6 +9,7 @@
 pub mod cluster;
 pub mod commands;
 pub mod connect;
+mod contention;
 mod dialect;
 pub mod failure;
 mod farewell;

@@ -1,7 +1,6 @@
 //! `addvolume`: plugs a disk into a running machine.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use http::Method;
@@ -11,14 +10,10 @@ use serde_json::{Value, json};
 
 use super::dry_run_body;
 use crate::connect::{Connect, Session};
-use crate::failure::{Failure, Refusal};
+use crate::contention;
+use crate::failure::Failure;
 use crate::output::say;
-use crate::subresource::{Error, Kind, escaped};
-
-/// How often a request is made again that somebody else's got in the way of.
-const ATTEMPTS: u32 = 15;
-/// What a server says that takes no more than one change at a time.
-const CONCURRENT: &str = "the server rejected our request due to an error in our request";
+use crate::subresource::{Kind, escaped};
 
 /// Add a volume to a running virtual machine.
 ///
@@ -108,26 +103,18 @@ async fn source(session: &Session, name: &str) -> Result<Value> {
     Err(Failure::new(what, "See what there is with `kubectl get pvc`.").into())
 }
 
-/// Asks the machine, or an instance that belongs to none; again while others change it.
+/// Asks the machine, or an instance that belongs to none.
 pub async fn ask(session: &Session, name: &str, verb: &str, body: &Value) -> Result<()> {
-    for attempt in 1.. {
-        let mut done = session.put(Kind::Vm, &session.namespace, name, verb, Some(body)).await;
-        if done.as_ref().is_err_and(Error::is_not_found) {
-            done = session.put(Kind::Vmi, &session.namespace, name, verb, Some(body)).await;
-        }
+    let ask = || async {
+        let done = session.put(Kind::Vm, &session.namespace, name, verb, Some(body)).await;
         match done {
-            Err(error) if error.refusal().is_some_and(is_concurrent) && attempt < ATTEMPTS => {
-                tokio::time::sleep(Duration::from_millis(5) * attempt).await;
+            Err(error) if error.is_not_found() => {
+                session.put(Kind::Vmi, &session.namespace, name, verb, Some(body)).await
             }
-            other => return Ok(other?),
+            done => done,
         }
-    }
-    Ok(())
-}
-
-fn is_concurrent(refusal: &Refusal) -> bool {
-    refusal.message == CONCURRENT
-        || refusal.code == 409 && refusal.message.contains("the object has been modified")
+    };
+    contention::overcome(ask).await
 }
 
 #[cfg(test)]
@@ -165,15 +152,5 @@ mod tests {
         ] {
             assert_eq!(arguments(disk_type, bus, cache).disk().ok(), expected, "{disk_type} {bus} {cache}");
         }
-    }
-
-    #[test]
-    fn only_a_change_in_between_is_tried_again() {
-        let refusal =
-            |code, message: &str| Refusal { code, reason: String::new(), message: message.to_owned() };
-        assert!(is_concurrent(&refusal(422, CONCURRENT)));
-        assert!(is_concurrent(&refusal(409, "x: the object has been modified; please apply your changes")));
-        assert!(!is_concurrent(&refusal(409, "volume data already exists")));
-        assert!(!is_concurrent(&refusal(404, "not found")));
     }
 }

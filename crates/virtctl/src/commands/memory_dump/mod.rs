@@ -18,6 +18,7 @@ use serde_json::json;
 
 use super::vmexport::{self, Download};
 use crate::connect::{Connect, Session};
+use crate::contention;
 use crate::failure::Failure;
 use crate::output::say;
 use crate::subresource::Kind;
@@ -146,10 +147,8 @@ impl Arguments {
             self.create(session, claim).await?;
         }
         let body = json!({ "claimName": self.claim_name.as_deref().unwrap_or_default() });
-        session
-            .put(Kind::Vm, &session.namespace, &self.vm, "memorydump", Some(&body))
-            .await
-            .context("error dumping vm memory")?;
+        let ask = || session.put(Kind::Vm, &session.namespace, &self.vm, "memorydump", Some(&body));
+        contention::overcome(ask).await.context("error dumping vm memory")?;
         say!("Successfully submitted memory dump request of VM {}", self.vm);
         if self.output.is_some() { self.download(session).await } else { Ok(()) }
     }
@@ -239,10 +238,8 @@ impl Arguments {
     }
 
     async fn remove(&self, session: &Session) -> Result<()> {
-        session
-            .put(Kind::Vm, &session.namespace, &self.vm, "removememorydump", None)
-            .await
-            .context("error removing memory dump association")?;
+        let ask = || session.put(Kind::Vm, &session.namespace, &self.vm, "removememorydump", None);
+        contention::overcome(ask).await.context("error removing memory dump association")?;
         say!("Successfully submitted remove memory dump association of VM {}", self.vm);
         Ok(())
     }
