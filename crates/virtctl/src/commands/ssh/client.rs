@@ -1,13 +1,16 @@
 //! The ssh programs of this machine, and the way to a guest that they are given.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
 
 use anyhow::{Context as _, Result};
 
 use crate::connect::Connect;
 use crate::failure::Failure;
 use crate::target::Target;
+
+/// What ssh does with a new key if nobody has told it anything else.
+const UNDECIDED: &str = "ask";
 
 /// What ssh and scp have in common.
 #[derive(Debug, clap::Args)]
@@ -18,7 +21,8 @@ pub struct Flags {
     /// A private key to log in with; without it, those that ssh finds and those of the agent at $SSH_AUTH_SOCK
     #[arg(long, short = 'i', value_name = "FILE")]
     pub identity_file: Option<PathBuf>,
-    /// Where the keys of guests are remembered, if not in ~/.ssh/kubevirt_known_hosts; empty is where ssh always does
+    /// Where the keys of guests are remembered from the first time on, if not in ~/.ssh/kubevirt_known_hosts; empty
+    /// leaves it to ssh, which may ask
     #[arg(long, value_name = "FILE")]
     pub known_hosts: Option<String>,
     /// The port of the guest
@@ -32,7 +36,7 @@ pub struct Flags {
 impl Flags {
     /// The name by which ssh knows the guest: no name of a host, but the same each time.
     pub fn host(&self, user: Option<&str>, target: &Target, namespace: &str) -> String {
-        let host = format!("{}.{}.{namespace}", target.kind.short(), target.name);
+        let host = name(target, namespace);
         match user.map(str::to_owned).or_else(|| self.username.clone()).or_else(own_name) {
             Some(user) if !user.is_empty() => format!("{user}@{host}"),
             _ => host,
@@ -40,19 +44,40 @@ impl Flags {
     }
 
     /// Everything before the host. The user's options come first: ssh takes the first of its kind.
-    fn arguments(&self, proxy: &str, home: Option<PathBuf>) -> Vec<String> {
+    fn arguments(&self, proxy: &str, home: Option<PathBuf>, strictness: Option<&str>) -> Vec<String> {
         let mut arguments = vec!["-o".to_owned(), format!("ProxyCommand={proxy}")];
         arguments.extend(self.local_ssh_opts.iter().cloned());
         let usual = || Some(home?.join(".ssh").join("kubevirt_known_hosts").display().to_string());
         if let Some(known) = self.known_hosts.clone().or_else(usual).filter(|known| !known.is_empty()) {
             // In quotes, since a list of files is separated by spaces.
             arguments.extend(["-o".to_owned(), format!("UserKnownHostsFile=\"{known}\"")]);
+            // Nobody can compare the key of a new guest with anything, and the way to it is the cluster's, which the
+            // user trusts. Whoever has told ssh to be stricter, or less strict, has decided.
+            if strictness == Some(UNDECIDED) {
+                arguments.extend(["-o".to_owned(), "StrictHostKeyChecking=accept-new".to_owned()]);
+            }
         }
         if let Some(identity) = &self.identity_file {
             arguments.extend(["-i".to_owned(), identity.display().to_string()]);
         }
         arguments
     }
+}
+
+/// The name of a guest that ssh sees.
+fn name(target: &Target, namespace: &str) -> String {
+    format!("{}.{}.{namespace}", target.kind.short(), target.name)
+}
+
+/// How strict ssh is with the keys of this host, by the user's options and files. Nothing, where it does not tell.
+async fn strictness(options: &[String], host: &str) -> Option<String> {
+    let mut ssh = tokio::process::Command::new("ssh");
+    let told = ssh.arg("-G").args(options).arg(host).stdin(Stdio::null()).output().await.ok()?;
+    strictness_in(&String::from_utf8_lossy(&told.stdout)).map(str::to_owned)
+}
+
+fn strictness_in(configuration: &str) -> Option<&str> {
+    configuration.lines().find_map(|line| line.strip_prefix("stricthostkeychecking "))
 }
 
 fn own_name() -> Option<String> {
@@ -72,8 +97,9 @@ pub async fn run_client(
 ) -> Result<ExitCode> {
     let again = connect.program.again().context("this program cannot find itself")?;
     let proxy = proxy_command(&again, &connect.flags.arguments(), target, namespace, flags.port);
+    let strictness = strictness(&flags.local_ssh_opts, &name(target, namespace)).await;
     let status = tokio::process::Command::new(program)
-        .args(flags.arguments(&proxy, std::env::home_dir()))
+        .args(flags.arguments(&proxy, std::env::home_dir(), strictness.as_deref()))
         .args(last)
         .status()
         .await
@@ -145,7 +171,7 @@ mod tests {
             ..flags()
         };
         assert_eq!(
-            all.arguments("p", Some("/home/me".into())),
+            all.arguments("p", Some("/home/me".into()), Some("true")),
             [
                 "-o",
                 "ProxyCommand=p",
@@ -157,7 +183,29 @@ mod tests {
                 "/k"
             ]
         );
-        assert_eq!(flags().arguments("p", None), ["-o", "ProxyCommand=p"]);
+        assert_eq!(flags().arguments("p", None, None), ["-o", "ProxyCommand=p"]);
+    }
+
+    #[test]
+    fn the_first_key_of_a_guest_is_taken_unless_the_user_has_decided() {
+        let accepts = |known_hosts: Option<&str>, configuration: &str| {
+            let flags = Flags { known_hosts: known_hosts.map(str::to_owned), ..flags() };
+            let arguments = flags.arguments("p", Some("/home/me".into()), strictness_in(configuration));
+            arguments.iter().any(|argument| argument == "StrictHostKeyChecking=accept-new")
+        };
+        for (known_hosts, configuration, expected) in [
+            (None, "port 22\nstricthostkeychecking ask\n", true),
+            (Some("/k"), "stricthostkeychecking ask", true),
+            // Among the hosts of the user's own file, it is the user who says what is added.
+            (Some(""), "stricthostkeychecking ask", false),
+            (None, "stricthostkeychecking true", false),
+            (None, "stricthostkeychecking false", false),
+            (None, "stricthostkeychecking accept-new", false),
+            // An ssh that does not tell is too old to know the word.
+            (None, "unknown option -- G", false),
+        ] {
+            assert_eq!(accepts(known_hosts, configuration), expected, "{known_hosts:?} {configuration}");
+        }
     }
 
     #[test]
