@@ -46,7 +46,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::connect::Connect;
-use crate::output::say;
+use crate::output::{note, say};
 
 /// The enum of all commands, and how each is run. A line here and a `mod` above are all that a command needs.
 macro_rules! commands {
@@ -119,5 +119,12 @@ pub(crate) fn dry_run_body(on: bool) -> Value {
         json!({ "dryRun": ["All"] })
     } else {
         json!({})
+    }
+}
+
+/// Says which flags change nothing, if any. KubeVirt's virtctl passes over them without a word, so scripts have them.
+pub(crate) fn tell_idle(flags: &[&str], why: &str) {
+    if !flags.is_empty() {
+        note!("Warning: without effect {why}: {}", flags.join(", "));
     }
 }

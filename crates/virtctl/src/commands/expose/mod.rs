@@ -13,6 +13,7 @@ use kubevirt_api::vm::VirtualMachine;
 use kubevirt_api::vmi::VirtualMachineInstance;
 
 use self::service::{Behind, Kind, Wanted};
+use super::tell_idle;
 use crate::connect::{Connect, Session};
 use crate::output::say;
 
@@ -77,6 +78,7 @@ impl Arguments {
         let session = connect.session().await?;
         let behind = behind(session, wanted.kind, &self.target).await?;
         let service = wanted.service(&behind, &session.namespace)?;
+        tell_idle(&wanted.without_port, "on the ports that the machine lists, without --port");
         let services = session.api::<Service>(None);
         services.create(&PostParams::default(), &service).await.context("service creation failed")?;
         say!("Service {} successfully created for {} {}", self.name, self.kind.to_lowercase(), self.target);

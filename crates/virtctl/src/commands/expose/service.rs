@@ -48,11 +48,10 @@ pub enum Error {
     /// No such port.
     #[error("--port {0} is not a port: it must be between 1 and 65535")]
     Port(i32),
-    /// A flag about the port, but no port.
-    #[error("--{0} says something about a port: add --port")]
-    WithoutPort(&'static str),
     /// Nothing to expose.
-    #[error("couldn't find port via --port flag or introspection")]
+    #[error(
+        "couldn't find port via --port flag or introspection: add --port, since it lists no ports for the pod network"
+    )]
     NoPorts,
     /// A set that selects everything.
     #[error("cannot expose VirtualMachineInstanceReplicaSet without any selector labels")]
@@ -67,6 +66,8 @@ pub enum Error {
 pub struct Wanted {
     /// What is exposed.
     pub kind: Kind,
+    /// The flags that say something about a port that is not named.
+    pub without_port: Vec<&'static str>,
     name: String,
     port: Option<ServicePort>,
     spec: ServiceSpec,
@@ -96,7 +97,8 @@ impl Wanted {
             ..Default::default()
         };
         let (kind, port) = (kind(&arguments.kind)?, port(arguments)?);
-        Ok(Self { kind, name: arguments.name.clone(), port, spec })
+        let without_port = if port.is_none() { about_port(arguments) } else { Vec::new() };
+        Ok(Self { kind, without_port, name: arguments.name.clone(), port, spec })
     }
 
     /// The service in front of it.
@@ -195,15 +197,7 @@ fn port(arguments: &Arguments) -> Result<Option<ServicePort>, Error> {
     let protocol = protocol(arguments.protocol.as_deref().unwrap_or("TCP"))?;
     let target = arguments.target_port.as_deref().filter(|port| !port.is_empty());
     let name = arguments.port_name.clone().filter(|name| !name.is_empty());
-    let Some(port) = arguments.port.filter(|port| *port != 0) else {
-        let about = [
-            ("protocol", arguments.protocol.is_some()),
-            ("target-port", target.is_some()),
-            ("port-name", name.is_some()),
-        ];
-        let ignored = about.into_iter().find(|(_, given)| *given);
-        return ignored.map_or(Ok(None), |(flag, _)| Err(Error::WithoutPort(flag)));
-    };
+    let Some(port) = arguments.port.filter(|port| *port != 0) else { return Ok(None) };
     if !(1..=65535).contains(&port) {
         return Err(Error::Port(port));
     }
@@ -211,6 +205,17 @@ fn port(arguments: &Arguments) -> Result<Option<ServicePort>, Error> {
         |text: &str| text.parse().map_or_else(|_| IntOrString::String(text.to_owned()), IntOrString::Int);
     let protocol = Some(protocol.to_owned());
     Ok(Some(ServicePort { name, protocol, port, target_port: target.map(number), ..Default::default() }))
+}
+
+/// The flags that describe the port of --port.
+fn about_port(arguments: &Arguments) -> Vec<&'static str> {
+    let flags = [
+        ("--protocol", &arguments.protocol),
+        ("--target-port", &arguments.target_port),
+        ("--port-name", &arguments.port_name),
+    ];
+    let given = |value: &Option<String>| value.as_ref().is_some_and(|value| !value.is_empty());
+    flags.into_iter().filter(|(_, value)| given(value)).map(|(flag, _)| flag).collect()
 }
 
 fn among<const N: usize>(words: [&'static str; N], text: &str) -> Option<&'static str> {

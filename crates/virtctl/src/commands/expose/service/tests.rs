@@ -96,8 +96,25 @@ fn mistakes_are_named() {
     assert_eq!(wrong(|all| all.ip_family_policy = Some("any".into())), Error::Policy("any".into()));
     assert_eq!(wrong(|all| all.port = Some(65536)), Error::Port(65536));
     assert_eq!(wrong(|all| all.port = Some(-1)), Error::Port(-1));
-    assert_eq!(wrong(|all| all.target_port = Some("1".into())), Error::WithoutPort("target-port"));
-    assert_eq!(wrong(|all| all.port_name = Some("x".into())), Error::WithoutPort("port-name"));
+    assert_eq!(wrong(|all| all.target_port = Some("1".into())), Error::NoPorts);
+}
+
+#[test]
+fn flags_about_a_port_have_no_effect_without_one() {
+    let about = Arguments {
+        protocol: Some("udp".into()),
+        target_port: Some("8080".into()),
+        port_name: Some("web".into()),
+        ..arguments("vm")
+    };
+    assert_eq!(service(&about, Some(&spec())), service(&arguments("vm"), Some(&spec())));
+    for (arguments, expected) in [
+        (about.clone(), vec!["--protocol", "--target-port", "--port-name"]),
+        (Arguments { port_name: Some(String::new()), ..arguments("vm") }, vec![]),
+        (Arguments { port: Some(80), ..about }, vec![]),
+    ] {
+        assert_eq!(Wanted::of(&arguments).unwrap().without_port, expected);
+    }
 }
 
 #[test]
