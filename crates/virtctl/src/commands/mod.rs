@@ -40,6 +40,7 @@ mod vmexport;
 mod vnc;
 mod why;
 
+use std::borrow::Borrow;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -122,9 +123,15 @@ pub(crate) fn dry_run_body(on: bool) -> Value {
     }
 }
 
-/// Says which flags change nothing, if any. KubeVirt's virtctl passes over them without a word, so scripts have them.
-pub(crate) fn tell_idle(flags: &[&str], why: &str) {
-    if !flags.is_empty() {
-        note!("Warning: without effect {why}: {}", flags.join(", "));
+/// What is said of flags that change nothing, if any. KubeVirt's virtctl passes over them without a word, so scripts
+/// have them.
+pub(crate) fn idle(flags: &[impl Borrow<str>], why: &str) -> Option<String> {
+    (!flags.is_empty()).then(|| format!("Warning: without effect {why}: {}", flags.join(", ")))
+}
+
+/// Says it.
+pub(crate) fn tell_idle(flags: &[impl Borrow<str>], why: &str) {
+    if let Some(warning) = idle(flags, why) {
+        note!("{warning}");
     }
 }

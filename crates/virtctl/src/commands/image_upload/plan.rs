@@ -9,6 +9,7 @@ use kubevirt_api::names::labels;
 use kubevirt_api::quantity::Amount;
 
 use super::Arguments;
+use crate::commands;
 
 /// Why nothing is uploaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,9 +53,6 @@ pub enum Error {
     /// Labels for a volume that is there.
     #[error("--default-instancetype and --default-preference cannot be used with --no-create")]
     Labels,
-    /// Settings for a volume that is there.
-    #[error("--{0} is for a volume that is created, and cannot be used with --no-create")]
-    NoCreate(&'static str),
 }
 
 /// What is uploaded to.
@@ -103,7 +101,7 @@ pub struct Plan {
     pub wait: Duration,
 }
 
-/// Reads the flags; with words about those that are deprecated.
+/// Reads the flags; with words about those that are deprecated or change nothing.
 pub fn of(arguments: &Arguments) -> Result<(Plan, Vec<String>), Error> {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let (kind, name) = target(arguments)?;
@@ -115,8 +113,8 @@ pub fn of(arguments: &Arguments) -> Result<(Plan, Vec<String>), Error> {
     }
     let size = size(arguments)?;
     let labels = default_labels(arguments)?;
-    if arguments.no_create {
-        refuse_settings(arguments, &labels)?;
+    if arguments.no_create && !labels.is_empty() {
+        return Err(Error::Labels);
     }
     let plan = Plan {
         kind,
@@ -150,7 +148,8 @@ fn warnings(arguments: &Arguments) -> Vec<String> {
         ),
     ];
     let given = deprecated.into_iter().filter(|(_, given, _)| *given);
-    given.map(|(flag, _, instead)| format!("Flag --{flag} has been deprecated, {instead}")).collect()
+    let deprecated = given.map(|(flag, _, instead)| format!("Flag --{flag} has been deprecated, {instead}"));
+    deprecated.chain(idle(arguments)).collect()
 }
 
 fn target(arguments: &Arguments) -> Result<(Kind, String), Error> {
@@ -229,17 +228,16 @@ fn default_labels(arguments: &Arguments) -> Result<BTreeMap<String, String>, Err
     Ok(all)
 }
 
-fn refuse_settings(arguments: &Arguments, labels: &BTreeMap<String, String>) -> Result<(), Error> {
-    if !labels.is_empty() {
-        return Err(Error::Labels);
-    }
+/// The flags about a volume that is created, where none is.
+fn idle(arguments: &Arguments) -> Option<String> {
     let settings = [
-        ("storage-class", arguments.storage_class.is_some()),
-        ("access-mode", arguments.access_mode.is_some()),
-        ("volume-mode", arguments.volume_mode.is_some()),
+        ("--storage-class", arguments.storage_class.is_some()),
+        ("--access-mode", arguments.access_mode.is_some()),
+        ("--volume-mode", arguments.volume_mode.is_some()),
     ];
-    let given = settings.into_iter().find(|(_, given)| *given);
-    given.map_or(Ok(()), |(flag, _)| Err(Error::NoCreate(flag)))
+    let given = settings.into_iter().filter(|(_, given)| arguments.no_create && *given);
+    let flags: Vec<&str> = given.map(|(flag, _)| flag).collect();
+    commands::idle(&flags, "with --no-create")
 }
 
 #[cfg(test)]

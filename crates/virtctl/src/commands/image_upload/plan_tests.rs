@@ -34,8 +34,11 @@ fn every_flag_counts() {
     assert_eq!((all.access_mode.as_deref(), all.proxy.as_deref()), (Some("ReadWriteMany"), Some("u")));
     assert!(all.insecure && all.force_bind && all.data_source && all.labels.len() == 4);
     assert_eq!((all.wait, all.retries), (Duration::from_secs(7), 3));
-    let (existing, _) = plan("dv a --image-path f --no-create").unwrap();
+    let (existing, warnings) = plan("dv a --image-path f --no-create").unwrap();
+    assert!(existing.no_create && warnings.is_empty());
+    let (existing, warnings) = plan("dv a --archive-path f --no-create --volume-mode filesystem").unwrap();
     assert!(existing.no_create);
+    assert_eq!(warnings, ["Warning: without effect with --no-create: --volume-mode"]);
 }
 
 #[test]
@@ -70,10 +73,6 @@ fn what_does_not_go_together_is_named() {
         ("dv a --image-path f --default-instancetype-kind k", "--default-instancetype must be provided"),
         ("dv a --image-path f --default-preference-kind k", "--default-preference must be provided"),
         ("dv a --image-path f --no-create --default-preference p", "cannot be used with --no-create"),
-        (
-            "dv a --image-path f --no-create --storage-class s",
-            "--storage-class is for a volume that is created",
-        ),
         ("dv a b --image-path f", "unexpected argument 'b'"),
     ] {
         let error = plan(line).expect_err(line);

@@ -16,6 +16,7 @@ use kubevirt_api::vm::status::MemoryDumpPhase;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use serde_json::json;
 
+use super::tell_idle;
 use super::vmexport::{self, Download};
 use crate::connect::{Connect, Session};
 use crate::contention;
@@ -92,6 +93,7 @@ impl Arguments {
     /// Does what is asked with the dump.
     pub async fn run(self, connect: &Connect) -> Result<ExitCode> {
         let action = self.check()?;
+        tell_idle(&self.idle(action), &format!("on `memory-dump {}` as it is asked for", self.action));
         let session = connect.session().await?;
         match action {
             Action::Get => self.get(session).await?,
@@ -101,7 +103,7 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The action, if the flags go with it.
+    /// The action, if there is all that it needs.
     fn check(&self) -> Result<Action> {
         let action = match self.action.as_str() {
             "get" => Action::Get,
@@ -109,22 +111,10 @@ impl Arguments {
             "remove" => Action::Remove,
             other => bail!("invalid action type {other}; use get, download or remove"),
         };
-        let flags = [
-            ("claim-name", self.claim_name.is_some(), action == Action::Get),
-            ("create-claim", self.create_claim, action == Action::Get),
-            ("storage-class", self.storage_class.is_some(), self.create_claim),
-            ("access-mode", self.access_mode.is_some(), self.create_claim),
-            ("output", self.output.is_some(), action != Action::Remove),
-            ("format", self.format.is_some(), self.output.is_some()),
-            ("port-forward", self.port_forward, self.output.is_some()),
-            ("local-port", self.local_port != 0, self.port_forward),
-        ];
-        for (flag, given, makes_sense) in flags {
-            if given && !makes_sense {
-                bail!("--{flag} has no meaning for this `memory-dump {}`: see --help", self.action);
-            }
-        }
-        if self.create_claim && self.claim_name.as_deref().unwrap_or_default().is_empty() {
+        if action == Action::Get
+            && self.create_claim
+            && self.claim_name.as_deref().unwrap_or_default().is_empty()
+        {
             bail!("missing claim name: --create-claim needs --claim-name");
         }
         if action == Action::Download && self.output.is_none() {
@@ -132,6 +122,23 @@ impl Arguments {
         }
         self.format()?;
         Ok(action)
+    }
+
+    /// The flags that are given for something else.
+    fn idle(&self, action: Action) -> Vec<&'static str> {
+        let creates = action == Action::Get && self.create_claim;
+        let downloads = action != Action::Remove && self.output.is_some();
+        let flags = [
+            ("--claim-name", self.claim_name.is_some(), action == Action::Get),
+            ("--create-claim", self.create_claim, creates),
+            ("--storage-class", self.storage_class.is_some(), creates),
+            ("--access-mode", self.access_mode.is_some(), creates),
+            ("--output", self.output.is_some(), downloads),
+            ("--format", self.format.is_some(), downloads),
+            ("--port-forward", self.port_forward, downloads),
+            ("--local-port", self.local_port != 0, downloads && self.port_forward),
+        ];
+        flags.into_iter().filter(|(_, given, used)| *given && !used).map(|(flag, ..)| flag).collect()
     }
 
     fn format(&self) -> Result<vmexport::Format> {
@@ -265,40 +272,46 @@ mod tests {
     use crate::commands::Command;
     use crate::program::Program;
 
-    fn action(line: &str) -> Result<Action, String> {
+    fn action(line: &str) -> Result<(Action, String), String> {
         let words = ["virtctl", "memory-dump"].into_iter().chain(line.split_whitespace()).map(OsString::from);
         let cli = crate::parse(&Program::called("virtctl".as_ref()), &words.collect::<Vec<_>>());
         let Command::MemoryDump(arguments) = cli.map_err(|error| error.to_string())?.command else {
             panic!("{line} dumps nothing")
         };
-        arguments.check().map_err(|error| error.to_string())
+        let action = arguments.check().map_err(|error| error.to_string())?;
+        Ok((action, arguments.idle(action).join(" ")))
     }
 
     #[test]
     fn flags_go_with_their_action() {
-        for (line, expected) in [
-            ("get vm", Action::Get),
+        for (line, expected, idle) in [
+            ("get vm", Action::Get, ""),
             (
                 "get vm --claim-name c --create-claim --storage-class s --access-mode ReadWriteMany",
                 Action::Get,
+                "",
             ),
-            ("get vm --output f --format raw --port-forward --local-port 1", Action::Get),
-            ("download vm --output f --format gzip", Action::Download),
-            ("remove vm", Action::Remove),
+            ("get vm --output f --format raw --port-forward --local-port 1", Action::Get, ""),
+            ("get vm --claim-name c --storage-class s", Action::Get, "--storage-class"),
+            ("get vm --format raw", Action::Get, "--format"),
+            ("download vm --output f --format gzip", Action::Download, ""),
+            (
+                "download vm --output f --claim-name c --create-claim",
+                Action::Download,
+                "--claim-name --create-claim",
+            ),
+            ("download vm --output f --local-port 1", Action::Download, "--local-port"),
+            ("remove vm", Action::Remove, ""),
+            ("remove vm --output f --create-claim", Action::Remove, "--create-claim --output"),
         ] {
-            assert_eq!(action(line), Ok(expected), "{line}");
+            assert_eq!(action(line), Ok((expected, idle.to_owned())), "{line}");
         }
         for (line, problem) in [
             ("put vm", "invalid action type put"),
             ("get", "required arguments were not provided"),
             ("get vm --create-claim", "missing claim name"),
-            ("get vm --claim-name c --storage-class s", "--storage-class has no meaning"),
-            ("get vm --format raw", "--format has no meaning"),
             ("download vm", "missing outputFile"),
-            ("download vm --output f --claim-name c", "--claim-name has no meaning"),
             ("download vm --output f --format zip", "invalid format zip"),
-            ("download vm --output f --local-port 1", "--local-port has no meaning"),
-            ("remove vm --output f", "--output has no meaning"),
         ] {
             let error = action(line).expect_err(line);
             assert!(error.contains(problem), "{line}: {error}");

@@ -15,6 +15,7 @@ use kubevirt_api::export::VirtualMachineExport;
 pub use self::download::{After, Download, Format, Output, Route, What};
 pub use self::export::{New, claim};
 use self::plan::Plan;
+use super::tell_idle;
 use crate::connect::{Connect, Session};
 use crate::names;
 use crate::output::say;
@@ -115,6 +116,8 @@ impl Arguments {
     /// Does what is asked with the export.
     pub async fn run(self, connect: &Connect) -> Result<ExitCode> {
         let plan = plan::of(&self)?;
+        let idle: Vec<String> = plan::idle(&self, &plan).iter().map(|flag| format!("--{flag}")).collect();
+        tell_idle(&idle, &format!("on this `vmexport {}`", self.action));
         let session = connect.session().await?;
         match plan {
             Plan::Create(new) => {

@@ -14,6 +14,9 @@ use super::export::{self, New};
 /// How long an export may take to be ready if nobody says.
 pub const READINESS: Duration = Duration::from_secs(120);
 
+/// The flags of a download that is not of a disk.
+const OF_MANIFEST: [&str; 3] = ["manifest", "include-secret", "manifest-output-format"];
+
 /// What to do.
 #[derive(Debug, PartialEq)]
 pub enum Plan {
@@ -34,9 +37,6 @@ pub enum Error {
     /// The flag is for something else.
     #[error("the '--{0}' flag is incompatible with '{1}'")]
     Incompatible(&'static str, &'static str),
-    /// The flag needs another one.
-    #[error("need to specify the '--{0}' flag when using '--{1}'")]
-    Required(&'static str, &'static str),
     /// Nothing to export.
     #[error(
         "need to specify export kind when attempting to create a VirtualMachineExport [--pvc|--vm|--snapshot|--vmtemplate]"
@@ -60,22 +60,36 @@ pub enum Error {
 pub fn of(arguments: &Arguments) -> Result<Plan, Error> {
     let given = given(arguments);
     let refuse = |action: &'static str, allowed: &[&str]| {
-        let other = given.iter().find(|flag| !allowed.contains(flag));
+        let other = given.iter().find(|flag| !allowed.contains(flag) && !OF_MANIFEST.contains(flag));
         other.map_or(Ok(()), |flag| Err(Error::Incompatible(flag, action)))
     };
     let name = arguments.name.clone();
     match arguments.action.to_ascii_lowercase().as_str() {
         "create" => {
-            refuse("create", &["ttl", "labels", "annotations"])?;
+            refuse("create", &["ttl", "labels", "annotations", "readiness-timeout"])?;
             Ok(Plan::Create(new(arguments)?.ok_or(Error::NoSource)?))
         }
         "delete" => {
-            refuse("delete", &[])?;
+            refuse("delete", &["ttl"])?;
             if source(arguments).is_some() { Err(Error::Source) } else { Ok(Plan::Delete(name)) }
         }
         "download" => Ok(Plan::Download(Box::new(download(arguments)?))),
         other => Err(Error::Action(other.to_owned())),
     }
+}
+
+/// The flags that are given and change nothing in what the plan does.
+pub fn idle(arguments: &Arguments, plan: &Plan) -> Vec<&'static str> {
+    let given = given(arguments).into_iter();
+    let is_idle = |flag: &&str| match (plan, *flag) {
+        (Plan::Create(_), flag) => flag == "readiness-timeout" || OF_MANIFEST.contains(&flag),
+        (Plan::Delete(_), _) => true,
+        (Plan::Download(download), "ttl" | "labels" | "annotations") => download.new.is_none(),
+        (Plan::Download(_), "local-port") => !arguments.port_forward,
+        (Plan::Download(download), "format") => matches!(download.what, What::Manifest { .. }),
+        (Plan::Download(_), flag) => OF_MANIFEST.contains(&flag) && !arguments.manifest,
+    };
+    given.filter(is_idle).collect()
 }
 
 /// The flags that are given, beside those that say what is exported.
@@ -142,18 +156,6 @@ fn time(flag: &'static str, text: &Option<String>) -> Result<Option<Duration>, E
 
 fn download(arguments: &Arguments) -> Result<Download, Error> {
     let new = new(arguments)?;
-    if new.is_none() {
-        // They are for an export that is made on the way.
-        for (flag, given) in [
-            ("ttl", is(&arguments.ttl)),
-            ("labels", !arguments.labels.is_empty()),
-            ("annotations", !arguments.annotations.is_empty()),
-        ] {
-            if given {
-                return Err(Error::Required("vm', '--snapshot', '--pvc' or '--vmtemplate", flag));
-            }
-        }
-    }
     let what = what(arguments)?;
     Ok(Download {
         name: arguments.name.clone(),
@@ -180,8 +182,7 @@ fn download(arguments: &Arguments) -> Result<Download, Error> {
 fn route(arguments: &Arguments) -> Result<Route, Error> {
     let port: u16 = match (arguments.port_forward, arguments.local_port.as_str()) {
         (true, port) => port.parse().map_err(|_| Error::Value("local-port", "valid port numbers"))?,
-        (false, "0") => 0,
-        (false, _) => return Err(Error::Required("port-forward", "local-port")),
+        (false, _) => 0,
     };
     match (arguments.port_forward, arguments.service_url.clone().filter(|url| !url.is_empty())) {
         (true, Some(_)) => Err(Error::Incompatible("service-url", "--port-forward")),
@@ -208,20 +209,7 @@ fn what(arguments: &Arguments) -> Result<What, Error> {
     if arguments.manifest {
         return manifest(arguments);
     }
-    no_manifest(arguments)?;
     Ok(What::Volume { name: arguments.volume.clone().filter(|name| !name.is_empty()), format })
-}
-
-fn no_manifest(arguments: &Arguments) -> Result<(), Error> {
-    for (flag, given) in [
-        ("include-secret", arguments.include_secret),
-        ("manifest-output-format", is(&arguments.manifest_output_format)),
-    ] {
-        if given {
-            return Err(Error::Required("manifest", flag));
-        }
-    }
-    Ok(())
 }
 
 fn oci(arguments: &Arguments) -> Result<What, Error> {
@@ -232,14 +220,11 @@ fn oci(arguments: &Arguments) -> Result<What, Error> {
             return Err(Error::Incompatible(flag, "--format=oci"));
         }
     }
-    no_manifest(arguments)?;
     Ok(What::Oci)
 }
 
 fn manifest(arguments: &Arguments) -> Result<What, Error> {
-    for (flag, given) in
-        [("volume", is(&arguments.volume)), ("pvc", is(&arguments.pvc)), ("format", is(&arguments.format))]
-    {
+    for (flag, given) in [("volume", is(&arguments.volume)), ("pvc", is(&arguments.pvc))] {
         if given {
             return Err(Error::Incompatible(flag, "--manifest"));
         }
