@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use kube::config::{Config, KubeConfigOptions};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
 use tokio::sync::OnceCell;
 
@@ -60,44 +60,35 @@ impl Connect {
 
     async fn config(&self) -> Result<Config> {
         let files = kubeconfig::read(self.flags.kubeconfig.as_deref()).map_err(unreadable)?;
-        let mut config = match kubeconfig::effective(files, &self.flags).map_err(unreadable)? {
-            Some(one) => {
-                let named = kubeconfig::names_a_proxy(&one);
-                let mut config = Config::from_custom_kubeconfig(one, &KubeConfigOptions::default())
-                    .await
-                    .map_err(|error| unreadable(error.into()))?;
-                if !named {
-                    // kube looks up the proxy's own name among the exceptions, not the server's.
-                    let found = proxy::of_environment(&config.cluster_url, &|name| std::env::var(name).ok());
-                    config.proxy_url = found
-                        .map(|proxy| proxy.parse())
-                        .transpose()
-                        .context("the proxy's URL cannot be read")?;
-                }
-                config
-            }
-            None => self.in_cluster()?,
+        let one = match kubeconfig::effective(files, &self.flags).map_err(unreadable)? {
+            Some(one) => one,
+            None => self.of_pod()?,
         };
+        let named = kubeconfig::names_a_proxy(&one);
+        let mut config = Config::from_custom_kubeconfig(one, &KubeConfigOptions::default())
+            .await
+            .map_err(|error| unreadable(error.into()))?;
+        if !named {
+            // kube looks up the proxy's own name among the exceptions, not the server's.
+            let found = proxy::of_environment(&config.cluster_url, &|name| std::env::var(name).ok());
+            config.proxy_url =
+                found.map(|proxy| proxy.parse()).transpose().context("the proxy's URL cannot be read")?;
+        }
         config.read_timeout = self.flags.request_timeout.filter(|timeout| *timeout > Duration::ZERO);
         Ok(config)
     }
 
-    /// A pod reaches its own cluster without a file.
-    fn in_cluster(&self) -> Result<Config> {
-        let mut config = Config::incluster().map_err(|_| {
+    /// A pod reaches its own cluster without a file, and flags count there as well.
+    fn of_pod(&self) -> Result<Kubeconfig> {
+        let nowhere = || {
             Failure::new(
                 "no Kubernetes cluster is configured",
                 "Name a kubeconfig with --kubeconfig or KUBECONFIG, or an API server with --server.",
             )
-        })?;
-        if let Some(namespace) = &self.flags.namespace {
-            config.default_namespace.clone_from(namespace);
-        }
-        if self.flags.as_user.is_some() || !self.flags.as_group.is_empty() {
-            config.auth_info.impersonate.clone_from(&self.flags.as_user);
-            config.auth_info.impersonate_groups = Some(self.flags.as_group.clone());
-        }
-        Ok(config)
+        };
+        let own = Config::incluster().map_err(|_| nowhere())?;
+        let one = kubeconfig::effective(kubeconfig::of_pod(&own), &self.flags).map_err(unreadable)?;
+        Ok(one.ok_or_else(nowhere)?)
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use kube::config::{AuthInfo, Cluster, Context, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
+use kube::config::{
+    AuthInfo, Cluster, Config, Context, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext,
+};
 
 use crate::cluster::Flags;
 
@@ -66,7 +68,32 @@ pub fn effective(files: Kubeconfig, flags: &Flags) -> Result<Option<Kubeconfig>,
         namespace: namespace.filter(|namespace| !namespace.is_empty()),
         ..Context::default()
     };
-    Ok(Some(Kubeconfig {
+    Ok(Some(one(context, cluster, user)))
+}
+
+/// What a pod knows of its own cluster, as a file would say it.
+pub fn of_pod(own: &Config) -> Kubeconfig {
+    let cluster = Cluster {
+        server: Some(own.cluster_url.to_string()),
+        certificate_authority: own.root_cert_file.as_ref().map(|file| file.display().to_string()),
+        ..Cluster::default()
+    };
+    let context = Context {
+        cluster: ONE.to_owned(),
+        user: Some(ONE.to_owned()),
+        namespace: Some(own.default_namespace.clone()),
+        ..Context::default()
+    };
+    one(context, cluster, own.auth_info.clone())
+}
+
+fn one(context: Context, cluster: Cluster, user: AuthInfo) -> Kubeconfig {
+    Kubeconfig {
+        contexts: vec![NamedContext {
+            name: ONE.to_owned(),
+            context: Some(context),
+            other: Default::default(),
+        }],
         clusters: vec![NamedCluster {
             name: ONE.to_owned(),
             cluster: Some(cluster),
@@ -77,14 +104,9 @@ pub fn effective(files: Kubeconfig, flags: &Flags) -> Result<Option<Kubeconfig>,
             auth_info: Some(user),
             other: Default::default(),
         }],
-        contexts: vec![NamedContext {
-            name: ONE.to_owned(),
-            context: Some(context),
-            other: Default::default(),
-        }],
         current_context: Some(ONE.to_owned()),
         ..Kubeconfig::default()
-    }))
+    }
 }
 
 /// Whether an [`effective`] kubeconfig says through which proxy its server is reached.
@@ -199,10 +221,13 @@ users:
 - {name: u2, user: {token: t2, as: somebody}}
 "#;
 
-    /// Server, namespace, authority, and who the user is.
     fn of(files: &str, flags: &Flags) -> Result<Option<[String; 4]>, String> {
-        let one =
-            effective(Kubeconfig::from_yaml(files).unwrap(), flags).map_err(|error| error.to_string())?;
+        told(Kubeconfig::from_yaml(files).unwrap(), flags)
+    }
+
+    /// Server, namespace, authority, and who the user is.
+    fn told(files: Kubeconfig, flags: &Flags) -> Result<Option<[String; 4]>, String> {
+        let one = effective(files, flags).map_err(|error| error.to_string())?;
         Ok(one.map(|one| {
             let value = serde_json::to_value(one).unwrap();
             let text = |pointer: &str| value.pointer(pointer).map(ToString::to_string).unwrap_or_default();
@@ -254,6 +279,32 @@ users:
             (Flags { user: text("nobody"), ..flags() }, Err("user \"nobody\" does not exist".into())),
         ] {
             assert_eq!(of(FILES, &flags), expected, "{flags:?}");
+        }
+    }
+
+    #[test]
+    fn flags_overrule_what_a_pod_knows() {
+        let mut own = Config::new("https://10.0.0.1/".parse().unwrap());
+        own.default_namespace = "pods".into();
+        own.root_cert_file = Some("/ca.crt".into());
+        own.auth_info.token_file = Some("/token".into());
+        let text = |text: &str| Some(text.to_owned());
+        for (flags, expected) in [
+            (Flags::default(), is("https://10.0.0.1/", "pods", "/ca.crt", "{tokenFile:/token}")),
+            (
+                Flags { token: text("t"), namespace: text("n"), ..Flags::default() },
+                is("https://10.0.0.1/", "n", "/ca.crt", "{token:t}"),
+            ),
+            (
+                Flags { as_user: text("me"), as_uid: text("1"), ..Flags::default() },
+                is("https://10.0.0.1/", "pods", "/ca.crt", "{as:me,as-uid:1,tokenFile:/token}"),
+            ),
+            (
+                Flags { insecure_skip_tls_verify: true, ..Flags::default() },
+                is("https://10.0.0.1/", "pods", "", "{tokenFile:/token}"),
+            ),
+        ] {
+            assert_eq!(told(of_pod(&own), &flags), expected, "{flags:?}");
         }
     }
 
