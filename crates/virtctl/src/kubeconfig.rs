@@ -1,5 +1,6 @@
 //! Kubeconfig files and flags made one: which server, which user, which namespace.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use kube::config::{
@@ -25,9 +26,6 @@ pub enum Error {
         /// The name.
         name: String,
     },
-    /// The home folder is not known.
-    #[error("no kubeconfig is named, and HOME is not set")]
-    NoHome,
 }
 
 /// The files, in the order of precedence: the flag's alone, else those of `KUBECONFIG`, else the one at home. Only a
@@ -36,19 +34,22 @@ pub fn read(flag: Option<&Path>) -> Result<Kubeconfig, Error> {
     if let Some(path) = flag {
         return Ok(Kubeconfig::read_from(path)?);
     }
-    let listed: Vec<PathBuf> = std::env::var_os("KUBECONFIG")
-        .map(|list| std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect())
-        .unwrap_or_default();
-    let paths = if listed.is_empty() {
-        vec![std::env::home_dir().ok_or(Error::NoHome)?.join(".kube").join("config")]
-    } else {
-        listed
-    };
     let mut merged = Kubeconfig::default();
-    for path in paths.iter().filter(|path| path.exists()) {
+    for path in
+        paths(std::env::var_os("KUBECONFIG"), std::env::home_dir()).iter().filter(|path| path.exists())
+    {
         merged = merged.merge(Kubeconfig::read_from(path)?)?;
     }
     Ok(merged)
+}
+
+/// Where files may be. A user of a pod may have no home, and needs none.
+fn paths(list: Option<OsString>, home: Option<PathBuf>) -> Vec<PathBuf> {
+    let listed: Vec<PathBuf> = list
+        .map(|list| std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect())
+        .unwrap_or_default();
+    let own = home.filter(|_| listed.is_empty()).map(|home| home.join(".kube").join("config"));
+    listed.into_iter().chain(own).collect()
 }
 
 /// What the flags make of the files: one context with one cluster and one user. `None` if nothing names a server.
@@ -243,6 +244,23 @@ users:
 
     fn is(server: &str, namespace: &str, authority: &str, user: &str) -> Result<Option<[String; 4]>, String> {
         Ok(Some([server, namespace, authority, user].map(str::to_owned)))
+    }
+
+    #[test]
+    fn files_are_listed_or_at_home() {
+        for (list, home, expected) in [
+            (None, Some("/me"), vec!["/me/.kube/config"]),
+            (Some(""), Some("/me"), vec!["/me/.kube/config"]),
+            (Some("/a::/b"), Some("/me"), vec!["/a", "/b"]),
+            (None, None, vec![]),
+        ] {
+            let found = paths(list.map(OsString::from), home.map(PathBuf::from));
+            assert_eq!(
+                found,
+                expected.into_iter().map(PathBuf::from).collect::<Vec<_>>(),
+                "{list:?} {home:?}"
+            );
+        }
     }
 
     #[test]
