@@ -1,6 +1,7 @@
 //! `usbredir`: a USB device of this machine in a guest.
 
 use std::process::{ExitCode, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use tokio::net::TcpListener;
@@ -14,6 +15,9 @@ use crate::subresource::Kind;
 
 /// The program that hands a device on.
 const CLIENT: &str = "usbredirect";
+
+/// How much later than its connection a client may end.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// Redirect a USB device to a virtual machine instance.
 #[derive(Debug, clap::Args)]
@@ -74,10 +78,7 @@ impl Arguments {
         };
         let (mut connection, _) = tokio::select! {
             accepted = listener.accept() => accepted.context("no client could connect")?,
-            status = ended(&mut client) => {
-                let next = "Does the device exist, and may you use it? It often takes root: try with sudo.";
-                return Err(Failure::new(format!("{CLIENT} ended: {status}"), next).into());
-            }
+            status = ended(&mut client) => return Err(client_ended(&status).into()),
             _ = tokio::signal::ctrl_c() => return Ok(ExitCode::SUCCESS),
         };
         drop(listener);
@@ -85,10 +86,26 @@ impl Arguments {
         let carried = tokio::select! {
             carried = kubevirt_streams::join(&mut connection, &mut stream) => Some(carried),
             _ = ended(&mut client) => None,
-            _ = tokio::signal::ctrl_c() => None,
+            _ = tokio::signal::ctrl_c() => return Ok(ExitCode::SUCCESS),
         };
+        if stream.farewell().is_none()
+            && let Some(status) = failure_of(client.as_mut()).await
+        {
+            return Err(client_ended(&status).into());
+        }
         farewell::tell_carried(session, name, carried, stream.farewell()).await
     }
+}
+
+/// How a client has failed that we have started, if it has.
+async fn failure_of(client: Option<&mut tokio::process::Child>) -> Option<String> {
+    let status = tokio::time::timeout(MOMENT, client?.wait()).await.ok()?.ok()?;
+    (!status.success()).then(|| status.to_string())
+}
+
+fn client_ended(status: &str) -> Failure {
+    let next = "Does the device exist, and may you use it? It often takes root: try with sudo.";
+    Failure::new(format!("{CLIENT} ended: {status}"), next)
 }
 
 fn launch(device: &str, address: &str) -> Result<tokio::process::Child> {
@@ -106,6 +123,16 @@ fn launch(device: &str, address: &str) -> Result<tokio::process::Child> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn only_a_client_that_failed_is_a_failure() {
+        for (script, expected) in [("exit 0", None), ("exit 3", Some("exit status: 3")), ("sleep 5", None)] {
+            let mut client =
+                tokio::process::Command::new("sh").args(["-c", script]).kill_on_drop(true).spawn().unwrap();
+            assert_eq!(failure_of(Some(&mut client)).await.as_deref(), expected, "{script}");
+        }
+        assert_eq!(failure_of(None).await, None);
+    }
 
     #[test]
     fn a_device_is_named_unless_the_user_starts_the_client() {
