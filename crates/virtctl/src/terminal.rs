@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::termios::{self, OptionalActions, Termios};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// The key that leaves a console: ctrl+] or ctrl+5.
 pub const ESCAPE: u8 = 0x1d;
@@ -101,6 +102,21 @@ pub enum Ended {
     ByServer,
     /// Nobody reads what the other side says any more.
     Unread,
+}
+
+/// A request to end that does not come from a key.
+pub async fn told_to_end() {
+    let kinds = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()];
+    let waits = kinds.into_iter().filter_map(|kind| signal(kind).ok()).map(|mut signal| {
+        Box::pin(async move {
+            signal.recv().await;
+        })
+    });
+    let waits: Vec<_> = waits.collect();
+    if waits.is_empty() {
+        return std::future::pending().await;
+    }
+    futures_util::future::select_all(waits).await;
 }
 
 /// Carries keys there and the screen back until one side has enough. The stream is handed back: it may know why.

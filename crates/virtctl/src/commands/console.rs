@@ -9,7 +9,6 @@ use kubevirt_api::vm::VirtualMachine;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::{condition, names::conditions};
 use kubevirt_streams::{Stream, Upgraded};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 use super::pause::is_halted;
@@ -18,7 +17,7 @@ use crate::failure::Failure;
 use crate::farewell;
 use crate::output::note;
 use crate::subresource::{Error, Kind};
-use crate::terminal::{Ended, Raw, Window, converse};
+use crate::terminal::{Ended, Raw, Window, converse, told_to_end};
 
 /// How often an instance that does not run yet is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -126,21 +125,6 @@ fn outlook(error: &Error, vm: Option<&VirtualMachine>) -> Outlook {
         (404, Some(_)) => Outlook::Wait,
         _ => Outlook::Never,
     }
-}
-
-/// A request to end that does not come from a key.
-async fn told_to_end() {
-    let kinds = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()];
-    let waits = kinds.into_iter().filter_map(|kind| signal(kind).ok()).map(|mut signal| {
-        Box::pin(async move {
-            signal.recv().await;
-        })
-    });
-    let waits: Vec<_> = waits.collect();
-    if waits.is_empty() {
-        return std::future::pending().await;
-    }
-    futures_util::future::select_all(waits).await;
 }
 
 /// Says on standard error that a paused guest does not answer.

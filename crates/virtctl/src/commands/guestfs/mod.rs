@@ -19,6 +19,7 @@ use self::pod::Identity;
 use crate::connect::{Connect, Session};
 use crate::failure::Failure;
 use crate::output::say;
+use crate::terminal::told_to_end;
 use crate::wait;
 
 /// How long the pod may take to start.
@@ -94,7 +95,7 @@ impl Arguments {
         };
         let result = tokio::select! {
             result = talk => result,
-            _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
+            () = told_to_end() => Err(anyhow::anyhow!("interrupted")),
         };
         let deleted = pods.delete(&name, &DeleteParams::default()).await;
         result?;
