@@ -126,6 +126,15 @@ fn after_status(code: u16, reason: &str, message: &str) -> Option<&'static str> 
             "KubeVirt does not seem to be installed, or its API is too old: see `kubectl get kubevirt -A`."
         }
         404 => "See what there is with `kubectl get vm,vmi`; -n names another namespace.",
+        409 if reason == "AlreadyExists" => "Choose another name, or delete what is there.",
+        409 => "See what state it is in with `kubectl get vm,vmi`.",
+        429 => "The API server has too much to do: try again in a moment.",
+        // A handler's refusal comes through virt-api as a failure of its own.
+        500 | 503 if message.contains("connection. Request denied") => {
+            "Somebody else is connected: without --preserve-session you take their place."
+        }
+        500 | 503 if message.contains("devices are in use") => "Wait until one is free, or disconnect one.",
+        500 | 502 => "Try again; if it stays, an administrator finds more in the log of virt-api.",
         501 => {
             "This cluster's KubeVirt does not have that: see with `virtctl version` which it is, and ask an \
              administrator for an update."
@@ -133,6 +142,7 @@ fn after_status(code: u16, reason: &str, message: &str) -> Option<&'static str> 
         503 => {
             "KubeVirt's API is not available right now: see `kubectl get pods -A -l kubevirt.io=virt-api`."
         }
+        504 => "It took too long, but may have been done: look before you try again.",
         _ => return None,
     })
 }
@@ -172,6 +182,33 @@ mod tests {
 
         let repeated = Err::<(), _>(anyhow::anyhow!("inner")).context("outer: inner").unwrap_err();
         assert_eq!(words(&repeated), "error: outer: inner");
+    }
+
+    #[test]
+    fn a_refusal_leads_to_a_next_step() {
+        for (code, reason, message, expected) in [
+            (401, "", "Unauthorized", "Log in again"),
+            (404, "NotFound", "vm \"a\" not found", "kubectl get vm,vmi"),
+            (409, "Conflict", "VM is not running", "what state"),
+            (409, "AlreadyExists", "services \"a\" already exists", "another name"),
+            (429, "", "too many requests", "try again"),
+            (500, "", "Internal error occurred", "log of virt-api"),
+            (501, "", "not done here", "virtctl version"),
+            (503, "", "no endpoints available for service", "not available right now"),
+            (
+                500,
+                "InternalError",
+                "Internal error occurred: Can't connect to websocket (503): bad handshake: application info: Active \
+                 VNC connection. Request denied.",
+                "--preserve-session",
+            ),
+            (503, "", "All USB devices are in use.", "disconnect one"),
+            (504, "Timeout", "timed out", "look before"),
+        ] {
+            let next = after_status(code, reason, message).unwrap_or_default();
+            assert!(next.contains(expected), "{code} {message}: {next}");
+        }
+        assert_eq!(after_status(422, "Invalid", "spec.running: it is both"), None);
     }
 
     #[test]

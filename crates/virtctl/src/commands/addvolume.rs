@@ -75,14 +75,18 @@ impl Arguments {
             }
             ("lun", "scsi") => json!({ "lun": { "bus": bus } }),
             ("lun", _) => bail!("Invalid bus type '{bus}' for LUN disk. Only 'scsi' bus is supported."),
-            (other, _) => bail!("Invalid disk type '{other}'. Only LUN and Disk are supported."),
+            (other, _) => {
+                bail!("Invalid disk type '{other}'. Only LUN and Disk are supported: use lun or disk.")
+            }
         };
         disk["name"] = self.volume_name.as_str().into();
         disk["serial"] = self.serial.as_ref().unwrap_or(&self.volume_name).as_str().into();
         match self.cache.as_deref() {
             None | Some("") => {}
             Some(cache @ ("none" | "writethrough" | "writeback")) => disk["cache"] = cache.into(),
-            Some(other) => bail!("error adding volume, invalid cache value {other}"),
+            Some(other) => {
+                bail!("error adding volume, invalid cache value {other}; use none, writethrough or writeback")
+            }
         }
         Ok(disk)
     }

@@ -87,7 +87,10 @@ impl Arguments {
             .context("could not list KubeVirt CRs across all namespaces")?;
         let kubevirt = match &found.items[..] {
             [one] => one,
-            [] => bail!("could not detect a KubeVirt installation"),
+            [] => {
+                let next = "Is it the right cluster? --context names another; `kubectl config get-contexts` lists them.";
+                return Err(Failure::new("could not detect a KubeVirt installation", next).into());
+            }
             _ => bail!("invalid kubevirt installation, more than one KubeVirt resource found"),
         };
         let current = current(kubevirt);
@@ -137,7 +140,9 @@ impl Arguments {
         let show = every.iter().any(|(_, level)| *level == SHOW);
         let set = self.reset || every.iter().any(|(_, level)| *level != SHOW);
         match (show, set) {
-            (true, true) => bail!("only show or set is allowed"),
+            (true, true) => {
+                bail!("only show or set is allowed: flags without a value show, flags with one set")
+            }
             (false, false) => {
                 let next = "--all shows the verbosity of all components; --help tells about the others.";
                 Err(Failure::new("no flag specified - expecting at least one flag", next).into())

@@ -1,9 +1,10 @@
 //! `credentials set-password`: the password of a user.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use super::{Machine, secrets};
 use crate::connect::Connect;
+use crate::failure::Failure;
 use crate::output::say;
 
 /// Set the password of a user.
@@ -38,10 +39,9 @@ impl Arguments {
         let machine = Machine::find(connect, &self.vm).await?;
         let known = secrets::with_passwords(machine.credentials());
         if known.is_empty() {
-            bail!(
-                "no secrets assigned to UserPassword AccessCredentials; `create vm --access-cred \
-                 type:password,src:SECRET` makes a VM with one"
-            );
+            let what = "no secrets assigned to UserPassword AccessCredentials";
+            let next = "`virtctl create vm --access-cred type:password,src:SECRET` makes a VM with one.";
+            return Err(Failure::new(what, next).into());
         }
         let name = secrets::chosen(self.secret.as_deref(), &known)?;
         if !self.force {

@@ -121,11 +121,17 @@ async fn known_image(session: &Session) -> Result<String> {
 /// Whether the claim is a block volume; an error if it is not there or in use.
 async fn check_claim(session: &Session, name: &str) -> Result<bool> {
     let found = session.api::<PersistentVolumeClaim>(None).get_opt(name).await?;
-    let Some(claim) = found else { bail!("The PVC {name} doesn't exist") };
+    let Some(claim) = found else {
+        let next = "See what there is with `kubectl get pvc`; -n names another namespace.";
+        return Err(Failure::new(format!("The PVC {name} doesn't exist"), next).into());
+    };
     let pods = session.api::<Pod>(None).list(&ListParams::default()).await?;
     if let Some(user) = pods.items.iter().find(|user| pod::uses(user, name)) {
         let user = user.metadata.name.as_deref().unwrap_or_default();
-        bail!("PVC {name} is used by another pod: {user}");
+        let next = format!(
+            "Stop what uses it first: a machine with `virtctl stop`, or `kubectl delete pod {user}`."
+        );
+        return Err(Failure::new(format!("PVC {name} is used by another pod: {user}"), next).into());
     }
     Ok(claim.spec.and_then(|spec| spec.volume_mode).as_deref() == Some("Block"))
 }
@@ -145,6 +151,9 @@ async fn start(pods: &Api<Pod>, name: &str) -> Result<()> {
     });
     match running.await? {
         Some(()) => Ok(()),
-        None => bail!("timeout in waiting for the containers to be started in pod {name}"),
+        None => {
+            let what = format!("timeout in waiting for the containers to be started in pod {name}");
+            Err(Failure::new(what, "See what the cluster says with `kubectl get events`.").into())
+        }
     }
 }

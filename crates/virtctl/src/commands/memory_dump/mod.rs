@@ -164,11 +164,9 @@ impl Arguments {
     async fn create(&self, session: &Session, name: &str) -> Result<()> {
         let vm = session.api::<VirtualMachine>(None).get(&self.vm).await?;
         if vm.status.is_some_and(|status| status.memory_dump_request.is_some()) {
-            bail!(
-                "please remove current memory dump association before creating a new claim for a new memory dump: \
-                 `memory-dump remove {}`",
-                self.vm
-            );
+            let what = "please remove current memory dump association before creating a new claim for a new memory dump";
+            let next = format!("`virtctl memory-dump remove {}` does that; the claim stays.", self.vm);
+            return Err(Failure::new(what, next).into());
         }
         let claims = session.api::<PersistentVolumeClaim>(None);
         let namespace = &session.namespace;
@@ -219,7 +217,9 @@ impl Arguments {
             match dump.phase {
                 MemoryDumpPhase::Completed => return Ok(Some(dump.claim_name)),
                 MemoryDumpPhase::Failed => {
-                    bail!("the memory dump has failed: {}", dump.message.unwrap_or_default())
+                    let what = format!("the memory dump has failed: {}", dump.message.unwrap_or_default());
+                    let next = format!("`virtctl memory-dump get {}` tries again.", self.vm);
+                    return Err(Failure::new(what, next).into());
                 }
                 _ => {}
             }
@@ -236,8 +236,10 @@ impl Arguments {
         let Some(claim) = done.await?.filter(|claim| !claim.is_empty()) else {
             let what =
                 format!("the memory dump of {} is not complete after {} seconds", self.vm, DUMP.as_secs());
-            let next =
-                format!("See `kubectl describe vm {}`; `memory-dump download` goes on waiting.", self.vm);
+            let next = format!(
+                "See `kubectl describe vm {0}`; `virtctl memory-dump download {0}` goes on waiting.",
+                self.vm
+            );
             return Err(Failure::new(what, next).into());
         };
         say!("Memory dump completed successfully");

@@ -8,7 +8,7 @@ mod plan;
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use kube::api::{DeleteParams, PostParams};
 use kubevirt_api::export::VirtualMachineExport;
 
@@ -17,6 +17,7 @@ pub use self::export::{New, claim};
 use self::plan::Plan;
 use super::tell_idle;
 use crate::connect::{Connect, Session};
+use crate::failure::Failure;
 use crate::names;
 use crate::output::say;
 
@@ -122,7 +123,7 @@ impl Arguments {
         match plan {
             Plan::Create(new) => {
                 if !create(session, &new).await? {
-                    bail!("VirtualMachineExport '{}/{}' already exists", session.namespace, new.name);
+                    return Err(exists(&session.namespace, &new.name).into());
                 }
                 say!("{}", created(session, &new.name));
             }
@@ -131,6 +132,13 @@ impl Arguments {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn exists(namespace: &str, name: &str) -> Failure {
+    let next = format!(
+        "`virtctl vmexport download {name}` uses it, and `virtctl vmexport delete {name}` makes room."
+    );
+    Failure::new(format!("VirtualMachineExport '{namespace}/{name}' already exists"), next)
 }
 
 fn created(session: &Session, name: &str) -> String {
