@@ -10,7 +10,7 @@ use crate::flags;
 #[command(next_help_heading = "Flags of every command")]
 pub struct Flags {
     /// Path to the kubeconfig file to use for requests
-    #[arg(long, global = true, hide = true, value_name = "FILE")]
+    #[arg(long, global = true, hide = true, value_name = "FILE", value_parser = flags::path())]
     pub kubeconfig: Option<PathBuf>,
     /// The name of the kubeconfig context to use
     #[arg(long, global = true, hide = true, value_name = "NAME")]
@@ -70,7 +70,7 @@ pub struct Flags {
     #[arg(long, global = true, hide = true)]
     pub password: Option<String>,
     /// Accepted for kubectl's sake: nothing is cached
-    #[arg(long, global = true, hide = true, value_name = "DIRECTORY")]
+    #[arg(long, global = true, hide = true, value_name = "DIRECTORY", value_parser = flags::path())]
     pub cache_dir: Option<PathBuf>,
     /// How much to log, from 0 to 9
     #[arg(
@@ -101,6 +101,34 @@ impl Flags {
             "username" => self.username = None,
             "password" => self.password = None,
             _ => {}
+        }
+    }
+
+    /// Takes back what is empty: scripts give `-n "$NAMESPACE"` whether there is one or not, and kubectl takes that for
+    /// nothing.
+    pub fn forget_empty(&mut self) {
+        let texts = [
+            &mut self.context,
+            &mut self.cluster,
+            &mut self.user,
+            &mut self.namespace,
+            &mut self.server,
+            &mut self.token,
+            &mut self.as_user,
+            &mut self.as_uid,
+            &mut self.certificate_authority,
+            &mut self.client_certificate,
+            &mut self.client_key,
+            &mut self.tls_server_name,
+            &mut self.proxy_url,
+            &mut self.username,
+            &mut self.password,
+        ];
+        for text in texts {
+            text.take_if(|text| text.is_empty());
+        }
+        for path in [&mut self.kubeconfig, &mut self.cache_dir] {
+            path.take_if(|path| path.as_os_str().is_empty());
         }
     }
 

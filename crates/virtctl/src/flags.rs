@@ -1,7 +1,15 @@
 //! Values of flags that more than one command takes.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+
+/// A path, which may also be empty.
+pub fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
 
 /// Pairs as in `key=value,other=value`.
 pub fn pairs(text: &str) -> Result<BTreeMap<String, String>, String> {

@@ -93,6 +93,7 @@ pub fn parse(program: &Program, arguments: &[OsString]) -> Result<Cli, clap::Err
     for hidden in dialect::shadowed(&Cli::command(), &matches) {
         cli.cluster.forget(&hidden);
     }
+    cli.cluster.forget_empty();
     Ok(cli)
 }
 

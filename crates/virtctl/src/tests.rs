@@ -281,6 +281,15 @@ fn a_value_may_look_like_a_flag() {
 }
 
 #[test]
+fn an_empty_flag_of_the_cluster_is_none() {
+    let strings = "context cluster user namespace server token as as-uid certificate-authority client-certificate \
+                   client-key tls-server-name proxy-url username password kubeconfig cache-dir";
+    let empty: Vec<String> = strings.split_whitespace().map(|flag| format!("--{flag}=")).collect();
+    let cli = parse(&format!("start vm {}", empty.join(" "))).unwrap();
+    assert_eq!(format!("{:?}", cli.cluster), format!("{:?}", parse("start vm").unwrap().cluster));
+}
+
+#[test]
 fn help_names_the_program_as_it_was_called() {
     let help = parse("start --help").unwrap_err();
     assert!(help.contains("Usage: kubectl virt start"), "{help}");
