@@ -11,18 +11,37 @@ pub fn path() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
 }
 
-/// Pairs as in `key=value,other=value`.
+/// Pairs as in `key=value,other=value`. The value of a pair that is alone may have commas; one of several may, if the
+/// pair is in double quotes.
 pub fn pairs(text: &str) -> Result<BTreeMap<String, String>, String> {
-    let text = text.trim().trim_start_matches('[').trim_end_matches(']');
-    if text.is_empty() {
-        return Ok(BTreeMap::new());
+    let pairs = match text.matches('=').count() {
+        0 if text.trim().is_empty() => Vec::new(),
+        1 => vec![text.trim_matches('"').to_owned()],
+        _ => fields(text),
+    };
+    let split = |pair: String| match pair.split_once('=') {
+        Some((key, value)) => Ok((key.trim().to_owned(), value.to_owned())),
+        None => Err(format!("{pair} must be formatted as key=value")),
+    };
+    pairs.into_iter().map(split).collect()
+}
+
+/// What commas separate. In a field that begins with a double quote they do not, and two quotes stand for one.
+fn fields(text: &str) -> Vec<String> {
+    let (mut fields, mut field) = (Vec::new(), String::new());
+    let (mut quoted, mut at_start) = (false, true);
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            ',' if !quoted => fields.push(std::mem::take(&mut field)),
+            '"' if at_start => quoted = true,
+            '"' if quoted && letters.next_if_eq(&'"').is_none() => quoted = false,
+            letter => field.push(letter),
+        }
+        at_start = letter == ',' && !quoted;
     }
-    text.split(',')
-        .map(|pair| match pair.split_once('=') {
-            Some((key, value)) => Ok((key.trim().to_owned(), value.to_owned())),
-            None => Err(format!("{pair} must be formatted as key=value")),
-        })
-        .collect()
+    fields.push(field);
+    fields
 }
 
 /// A time as in `1h2m3s`, or a number of seconds. Zero means that there is no limit.
@@ -47,12 +66,25 @@ mod tests {
 
     #[test]
     fn pairs_are_read_or_named() {
-        let of = |text: &str| pairs(text).map(|pairs| pairs.into_iter().collect::<Vec<_>>());
-        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        assert_eq!(of("a=b,c=d=e"), Ok(vec![pair("a", "b"), pair("c", "d=e")]));
-        assert_eq!(of("a="), Ok(vec![pair("a", "")]));
-        assert_eq!(of(""), Ok(vec![]));
-        assert_eq!(of("a=b,c"), Err("c must be formatted as key=value".to_owned()));
+        for (text, expected) in [
+            ("a=b,c=d=e", Ok(vec![("a", "b"), ("c", "d=e")])),
+            ("a=", Ok(vec![("a", "")])),
+            ("", Ok(vec![])),
+            ("a=b,c", Ok(vec![("a", "b,c")])),
+            ("a=[1,2]", Ok(vec![("a", "[1,2]")])),
+            (r#""a=b""#, Ok(vec![("a", "b")])),
+            (r#""a=b,c",d=e"#, Ok(vec![("a", "b,c"), ("d", "e")])),
+            (r#""a=say ""hi""",d=e"#, Ok(vec![("a", r#"say "hi""#), ("d", "e")])),
+            (r#"a="b",c=d"#, Ok(vec![("a", r#""b""#), ("c", "d")])),
+            ("a=b,c=d,e", Err("e must be formatted as key=value")),
+            ("a", Err("a must be formatted as key=value")),
+        ] {
+            let found = pairs(text);
+            let found = found.as_ref().map(|pairs| {
+                pairs.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect::<Vec<_>>()
+            });
+            assert_eq!(found.map_err(String::as_str), expected, "{text}");
+        }
     }
 
     #[test]
