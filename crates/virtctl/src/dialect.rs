@@ -3,6 +3,7 @@
 //! A switch may be given a value (`--dry-run=false`), the last of a repeated flag counts, flags of the cluster may
 //! stand anywhere, and a command may have a flag of its own by the name of one of those.
 
+use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::cluster;
@@ -36,10 +37,12 @@ fn each(command: Command, name: &str, options: &str) -> Command {
     command.mut_subcommands(|below| each(below, name, options))
 }
 
-/// A switch takes no value, or one after an equals sign.
+/// A switch takes no value, or one after an equals sign. One that may be on by itself says so in its definition.
 fn switch(argument: Arg) -> Arg {
     if !matches!(argument.get_action(), ArgAction::SetTrue) {
-        return argument;
+        let is_switch =
+            argument.get_possible_values().iter().map(PossibleValue::get_name).eq(["true", "false"]);
+        return if is_switch { argument.value_parser(boolean) } else { argument };
     }
     argument
         .action(ArgAction::Set)

@@ -269,6 +269,24 @@ fn the_last_of_a_repeated_flag_counts_and_lists_are_collected() {
 }
 
 #[test]
+fn every_switch_knows_the_words_of_scripts() {
+    for (line, expected) in [
+        ("guestfs pvc", Some(true)),
+        ("guestfs pvc --kvm", Some(true)),
+        ("guestfs pvc --kvm=False", Some(false)),
+        ("guestfs pvc --kvm=0", Some(false)),
+        ("guestfs pvc --kvm=no", None),
+    ] {
+        let kvm = parse(line).ok().map(|cli| match cli.command {
+            Command::Guestfs(guestfs) => guestfs.kvm,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(kvm, expected, "{line}");
+    }
+    assert!(parse("create vm --infer-instancetype=T --ga-manage-ssh=1").is_ok());
+}
+
+#[test]
 fn a_value_may_look_like_a_flag() {
     let line = "virtctl credentials set-password vm -u me -p --secret --force";
     let matches = dialect::adapt(Cli::command(), &program()).get_matches_from(line.split(' '));
