@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 pub struct ApiServer {
     /// Whether everyone may do everything, or nobody anything.
     pub allows: bool,
+    raced: bool,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -21,6 +22,11 @@ impl ApiServer {
     /// One where everyone may do everything, or nobody anything.
     pub fn new(allows: bool) -> Self {
         Self { allows, ..Self::default() }
+    }
+
+    /// The same where somebody else is always faster, so that no object is as it was seen.
+    pub fn raced(self) -> Self {
+        Self { raced: true, ..self }
     }
 
     /// A client of it.
@@ -64,6 +70,9 @@ impl ApiServer {
             ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest,
             _ => &[],
         };
+        if method == "PATCH" && self.raced {
+            return (422, failed_test());
+        }
         let (namespace, rest) = match rest {
             ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
             rest => ("", rest),
@@ -77,6 +86,14 @@ impl ApiServer {
             [] => missing(),
         }
     }
+}
+
+/// What an API server says of a JSON patch whose test does not hold.
+pub fn failed_test() -> Value {
+    json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Invalid",
+        "message": "the server rejected our request due to an error in our request", "details": {}, "code": 422,
+    })
 }
 
 fn missing() -> (u16, Value) {

@@ -5,13 +5,11 @@ use std::net::TcpListener;
 
 use axum::http::header::{CONNECTION, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
 use axum::http::{HeaderName, HeaderValue};
-use kubevirt_admission::ClusterConfig;
 use proptest::prelude::*;
 use rustls::pki_types::CertificateDer;
-use serde_json::json;
 use tower::ServiceExt;
 
-use super::tests::server_with;
+use super::tests::server_of;
 use super::*;
 use crate::testing::ApiServer;
 
@@ -51,14 +49,6 @@ struct Hit {
     connected: bool,
 }
 
-fn server(api: &ApiServer) -> Arc<Subresources> {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let gates = ["HotplugVolumes", "ObjectGraph", "WorkloadEncryptionSEV", "VSOCK"];
-    let gates = json!({ "configuration": { "developerConfiguration": { "featureGates": gates } } });
-    let installation = json!({ "metadata": { "name": "kubevirt" }, "spec": gates });
-    server_with(api.client(), ClusterConfig::of(&serde_json::from_value(installation).unwrap()))
-}
-
 /// The request as the server gets it; none if HTTP has no such request.
 fn request(shot: &Shot, port: u16) -> Option<Request<Body>> {
     let path = shot.path.replace(LISTENING, &port.to_string());
@@ -95,7 +85,7 @@ fn fire(shot: &Shot) -> Option<Hit> {
     let api = ApiServer::new(shot.who == Who::Admin);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let server = server(&api);
+        let server = server_of(&api);
         let before = api.asked().len();
         let response = server.routes().oneshot(request).await.unwrap();
         let code = response.status().as_u16();

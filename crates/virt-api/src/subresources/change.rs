@@ -29,12 +29,30 @@ pub struct Change {
     pub target: Target,
     /// The operations of a JSON patch.
     pub operations: Vec<Value>,
+    /// How a client is told that somebody else was faster.
+    pub race: Race,
+}
+
+/// How a client is told that somebody else changed the same in between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Race {
+    /// As a conflict.
+    #[default]
+    Conflict,
+    /// In the API server's own words, by which clients know that they may ask again.
+    Verbatim,
 }
 
 impl Change {
     /// Nothing so far.
     pub fn of(target: Target) -> Self {
-        Self { target, operations: Vec::new() }
+        Self { target, operations: Vec::new(), race: Race::default() }
+    }
+
+    /// Clients ask again if somebody else was faster.
+    pub fn asked_again(mut self) -> Self {
+        self.race = Race::Verbatim;
+        self
     }
 
     /// Only if this is what stands at the path; null stands for nothing.
@@ -79,7 +97,7 @@ impl Change {
                 send::<VirtualMachineInstance>(client, object, None, &parameters, &patch).await,
             ),
         };
-        result.map_err(|error| refused(about, object.name, &error))
+        result.map_err(|error| refused(self.race, about, object.name, &error))
     }
 }
 
@@ -126,11 +144,11 @@ pub struct Object<'a> {
 }
 
 /// Why the API server did not take a change.
-fn refused(about: About, name: &str, error: &kube::Error) -> Failure {
+fn refused(race: Race, about: About, name: &str, error: &kube::Error) -> Failure {
     match error {
         kube::Error::Api(status) if status.code == 404 => Failure::not_found(about, name),
         kube::Error::Api(status) if status.code == 409 => Failure::conflict(about, name, &status.message),
-        kube::Error::Api(status) if failed_test(&status.message) => {
+        kube::Error::Api(status) if race == Race::Conflict && failed_test(&status.message) => {
             Failure::conflict(about, name, "jsonpatch test operation does not apply: it changed in between")
         }
         other => Failure::from_api(other, "unable to patch"),

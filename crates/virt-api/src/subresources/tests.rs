@@ -4,10 +4,11 @@ use axum::body::to_bytes;
 use axum::http::header::CONTENT_TYPE;
 use kubevirt_admission::ClusterConfig;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::*;
+use crate::testing::{ApiServer, failed_test};
 
 /// A server with a client of an API server, whatever that is.
 pub(super) fn server_with(client: Client, config: ClusterConfig) -> Arc<Subresources> {
@@ -23,6 +24,15 @@ pub(super) fn server_with(client: Client, config: ClusterConfig) -> Arc<Subresou
         metrics: &Metrics::new(),
     };
     Arc::new(Subresources::start(needs, &stop))
+}
+
+/// A server of this API server, where all can be done that there is.
+pub(super) fn server_of(api: &ApiServer) -> Arc<Subresources> {
+    crypto();
+    let gates = ["HotplugVolumes", "ObjectGraph", "WorkloadEncryptionSEV", "VSOCK"];
+    let gates = json!({ "configuration": { "developerConfiguration": { "featureGates": gates } } });
+    let installation = json!({ "metadata": { "name": "kubevirt" }, "spec": gates });
+    server_with(api.client(), ClusterConfig::of(&serde_json::from_value(installation).unwrap()))
 }
 
 /// A server whose API server is not there.
@@ -42,6 +52,17 @@ async fn ask(server: &Arc<Subresources>, request: Request<Body>) -> (u16, Value)
 
 fn request(method: &str, path: &str) -> Request<Body> {
     Request::builder().method(method).uri(path).body(Body::empty()).unwrap()
+}
+
+/// A request of a user whom the aggregator speaks for, on an object in the namespace `a`.
+fn of_user(method: &str, rest: &str, body: &Value) -> Request<Body> {
+    let mut request = request(method, &format!("/apis/subresources.kubevirt.io/v1/namespaces/a/{rest}"));
+    for (name, value) in [("x-remote-user", "jane"), ("x-remote-group", "dev")] {
+        request.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    let peer = Peer { address: ([127, 0, 0, 1], 1).into(), certificates: vec![vec![1].into()].into() };
+    request.extensions_mut().insert(peer);
+    request.map(|_| Body::from(body.to_string()))
 }
 
 fn crypto() {
@@ -86,6 +107,26 @@ async fn nobody_is_believed_without_the_aggregators_certificate() {
         }
         let (code, status) = ask(&server, request).await;
         assert_eq!((code, status["reason"].as_str()), (401, Some("Unauthorized")), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn who_loses_a_race_is_told_so_that_clients_know_what_to_do() {
+    let server = server_of(&ApiServer::new(true).raced());
+    let source = json!({ "persistentVolumeClaim": { "claimName": "c" } });
+    let volume = json!({ "name": "new", "disk": { "disk": {} }, "volumeSource": source });
+    let dump = json!({ "claimName": "claim" });
+    for (rest, body) in [
+        ("virtualmachines/up/addvolume", &volume),
+        ("virtualmachineinstances/up/addvolume", &volume),
+        ("virtualmachines/up/memorydump", &dump),
+    ] {
+        // KubeVirt's virtctl asks again after these words, and after no others.
+        assert_eq!(ask(&server, of_user("PUT", rest, body)).await, (422, failed_test()), "{rest}");
+    }
+    for rest in ["virtualmachines/down/start", "virtualmachines/up/stop", "virtualmachines/up/restart"] {
+        let (code, status) = ask(&server, of_user("PUT", rest, &Value::Null)).await;
+        assert_eq!((code, status["reason"].as_str()), (409, Some("Conflict")), "{rest}");
     }
 }
 

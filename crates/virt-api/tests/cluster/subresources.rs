@@ -23,6 +23,9 @@ use tokio::net::{TcpListener, UdpSocket};
 use crate::aggregated::{self, Handler, answer, ask, get, open, path, put};
 use crate::fixture::{Server, with_server};
 
+/// What an API server says of a patch whose test does not hold.
+const LOST_RACE: &str = "the server rejected our request due to an error in our request";
+
 /// One test: there is only one aggregator.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subresources_through_the_aggregator() -> Result<()> {
@@ -130,10 +133,7 @@ async fn machines_start_and_stop(server: &Server<'_>) -> Result<()> {
     let kube::Error::Api(status) = api.patch("m", &PatchParams::default(), &test).await.unwrap_err() else {
         anyhow::bail!("the API server answers")
     };
-    assert_eq!(
-        status.message, "the server rejected our request due to an error in our request",
-        "{status:?}"
-    );
+    assert_eq!((status.code, status.message.as_str()), (422, LOST_RACE), "{status:?}");
     Ok(())
 }
 
@@ -158,6 +158,8 @@ async fn volumes_and_expansion(server: &Server<'_>) -> Result<()> {
         api.get("m").await?.spec.template.spec.unwrap_or_default().volumes.unwrap_or_default().is_empty()
     );
 
+    volumes_are_plugged_at_once(server).await?;
+
     let instancetype = json!({
         "apiVersion": "instancetype.kubevirt.io/v1beta1", "kind": "VirtualMachineInstancetype",
         "metadata": { "name": "small" }, "spec": { "cpu": { "guest": 2 }, "memory": { "guest": "128Mi" } },
@@ -179,6 +181,29 @@ async fn volumes_and_expansion(server: &Server<'_>) -> Result<()> {
     assert!(!broken.json()["details"]["causes"].as_array().unwrap().is_empty());
     let graph = get(server, &path(server, "virtualmachines/m/objectgraph")).await?;
     assert!(graph.code == 400 && graph.message().contains("ObjectGraph feature gate"), "{graph:?}");
+    Ok(())
+}
+
+/// Each who loses a race is told in the words after which KubeVirt's virtctl asks again, and has its volume in the end.
+async fn volumes_are_plugged_at_once(server: &Server<'_>) -> Result<()> {
+    let names: Vec<String> = (0..8).map(|number| format!("data{number}")).collect();
+    let plug = async |name: &String| -> Result<()> {
+        let source = json!({ "persistentVolumeClaim": { "claimName": name } });
+        let add = json!({ "name": name, "disk": { "disk": { "bus": "scsi" } }, "volumeSource": source });
+        loop {
+            let answer = put(server, "virtualmachines/m/addvolume", &add).await?;
+            if answer.code == 202 {
+                return Ok(());
+            }
+            assert_eq!((answer.code, answer.message().as_str()), (422, LOST_RACE), "{name}: {answer:?}");
+        }
+    };
+    futures_util::future::try_join_all(names.iter().map(plug)).await?;
+    let api: Api<VirtualMachine> = server.test.api();
+    let spec = api.get("m").await?.spec.template.spec.unwrap_or_default();
+    let mut plugged: Vec<_> = spec.volumes.unwrap_or_default().into_iter().map(|it| it.name).collect();
+    plugged.sort();
+    assert_eq!(plugged, names);
     Ok(())
 }
 

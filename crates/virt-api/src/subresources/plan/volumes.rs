@@ -188,6 +188,7 @@ fn written<K: DeserializeOwned>(seen: &Seen<K>, target: Target, spec: &str, wish
         }
     }
     Change::of(target)
+        .asked_again()
         .unchanged(seen, &volumes)
         .unchanged(seen, &disks)
         .put(seen, &volumes, all_volumes.into())
@@ -222,7 +223,7 @@ fn request(vm: &Seen<VirtualMachine>, wish: &Wish) -> Result<Change, String> {
             requests.push(json!({ "removeVolumeOptions": options }));
         }
     }
-    let change = Change::of(Target::MachineStatus);
+    let change = Change::of(Target::MachineStatus).asked_again();
     if vm.at("/status").is_null() {
         return Ok(change.put(vm, "/status", json!({ "volumeRequests": requests })));
     }
@@ -233,6 +234,7 @@ fn request(vm: &Seen<VirtualMachine>, wish: &Wish) -> Result<Change, String> {
 mod tests {
     use super::super::testing::seen;
     use super::*;
+    use crate::subresources::change::Race;
 
     fn gates(on: &[&str], off: &[&str]) -> ClusterConfig {
         let developer = json!({ "featureGates": on, "disabledFeatureGates": off });
@@ -299,7 +301,7 @@ mod tests {
     #[test]
     fn volumes_are_declared_in_the_template() {
         let change = of_machine(&vm(json!({})), add("new", "c"), &gates(&[], &[])).unwrap();
-        assert_eq!(change.target, Target::Machine);
+        assert_eq!((change.target, change.race), (Target::Machine, Race::Verbatim));
         let ops: Vec<_> = change
             .operations
             .iter()
@@ -319,7 +321,7 @@ mod tests {
     fn or_the_controller_is_asked() {
         let old = gates(&["HotplugVolumes"], &[]);
         let change = of_machine(&vm(json!({ "created": true })), add("new", "c"), &old).unwrap();
-        assert_eq!(change.target, Target::MachineStatus);
+        assert_eq!((change.target, change.race), (Target::MachineStatus, Race::Verbatim));
         assert_eq!(change.operations[0], json!({ "op": "test", "path": REQUESTS, "value": null }));
         assert_eq!(change.operations[1]["value"][0]["addVolumeOptions"]["name"], "new");
         let adding = json!({ "volumeRequests": [{ "addVolumeOptions": { "name": "new", "disk": { "name": "new" }, "volumeSource": {} } }] });
