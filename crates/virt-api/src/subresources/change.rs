@@ -73,6 +73,11 @@ impl Change {
         self
     }
 
+    /// Gives an object without a status its first one, unless somebody else gave it one in between.
+    pub fn first_status<K: serde::de::DeserializeOwned>(self, seen: &Seen<K>, status: Value) -> Self {
+        self.unchanged(seen, "/status").put(seen, "/status", status)
+    }
+
     /// Takes away what stands at the path.
     pub fn remove(mut self, path: &str) -> Self {
         self.operations.push(json!({ "op": "remove", "path": path }));

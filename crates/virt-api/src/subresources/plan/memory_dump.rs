@@ -136,7 +136,7 @@ fn current(vm: &VirtualMachine) -> Option<&MemoryDumpRequest> {
 fn put(vm: &Seen<VirtualMachine>, request: Value) -> Change {
     let change = Change::of(Target::MachineStatus).asked_again();
     if vm.at("/status").is_null() {
-        return change.put(vm, "/status", json!({ "memoryDumpRequest": request }));
+        return change.first_status(vm, json!({ "memoryDumpRequest": request }));
     }
     change.unchanged(vm, REQUEST).put(vm, REQUEST, request)
 }
@@ -182,6 +182,9 @@ mod tests {
             first[1],
             json!({ "op": "add", "path": REQUEST, "value": { "claimName": "c", "phase": "Associating" } })
         );
+        let no_status = seen(json!({ "spec": { "template": {} } }));
+        let first = dump(&no_status, "c").unwrap().operations;
+        assert_eq!(first[0], json!({ "op": "test", "path": "/status", "value": null }));
         for again in ["Completed", "Failed"] {
             assert_eq!(dump(&in_phase(again), "c").unwrap().operations[1]["op"], "replace");
         }

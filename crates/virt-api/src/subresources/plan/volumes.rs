@@ -225,7 +225,7 @@ fn request(vm: &Seen<VirtualMachine>, wish: &Wish) -> Result<Change, String> {
     }
     let change = Change::of(Target::MachineStatus).asked_again();
     if vm.at("/status").is_null() {
-        return Ok(change.put(vm, "/status", json!({ "volumeRequests": requests })));
+        return Ok(change.first_status(vm, json!({ "volumeRequests": requests })));
     }
     Ok(change.unchanged(vm, REQUESTS).put(vm, REQUESTS, requests.into()))
 }
@@ -324,6 +324,10 @@ mod tests {
         assert_eq!((change.target, change.race), (Target::MachineStatus, Race::Verbatim));
         assert_eq!(change.operations[0], json!({ "op": "test", "path": REQUESTS, "value": null }));
         assert_eq!(change.operations[1]["value"][0]["addVolumeOptions"]["name"], "new");
+        // A status that somebody else gives it in between is not overwritten.
+        let first = of_machine(&vm(Value::Null), add("new", "c"), &old).unwrap().operations;
+        assert_eq!(first[0], json!({ "op": "test", "path": "/status", "value": null }));
+        assert_eq!(first[1]["value"]["volumeRequests"][0]["addVolumeOptions"]["name"], "new");
         let adding = json!({ "volumeRequests": [{ "addVolumeOptions": { "name": "new", "disk": { "name": "new" }, "volumeSource": {} } }] });
         let removing = json!({ "volumeRequests": [{ "removeVolumeOptions": { "name": "data" } }] });
         let cases = [
