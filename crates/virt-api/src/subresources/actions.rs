@@ -176,7 +176,7 @@ impl Subresources {
             (Wish::add(options)?, dry_run)
         } else {
             let (options, dry_run) = call.options()?;
-            (Wish::remove(&options)?, dry_run)
+            (Wish::remove(options)?, dry_run)
         };
         let change = if call.matched.route.on == On::Machine {
             volumes::of_machine(&self.machine(call).await?, wish, &config)?

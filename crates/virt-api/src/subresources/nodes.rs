@@ -14,12 +14,12 @@ use kubevirt_api::names::labels;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::attestation::SevSecretOptions;
 use kubevirt_streams::accept;
-use serde::de::DeserializeOwned;
+use serde_json::json;
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
 
 use super::failure::{Failure, empty_response};
-use super::options::{self, decode, is_dry_run};
+use super::options::{self, checked, decode, is_dry_run};
 use super::plan::{is_running, phase, ready};
 use super::query::Query;
 use super::relay::{Datagrams, Far, relay};
@@ -246,7 +246,7 @@ fn order_body(order: Order, call: &Call<'_>) -> Result<(Bytes, bool), Failure> {
                 return Err(Failure::bad_request("Unfreeze timeout in freeze request is not set"));
             };
             time.parse().map_err(|error| Failure::bad_request(format!("unfreezeTimeout: {error}")))?;
-            Ok((serde_json::to_vec(&options).map_err(Failure::internal)?.into(), dry_run))
+            Ok((json!({ "unfreezeTimeout": time }).to_string().into(), dry_run))
         }
         Order::Unfreeze | Order::Reset | Order::SoftReboot => {
             decode::<options::Nothing>(&call.body)?;
@@ -263,14 +263,6 @@ fn order_body(order: Order, call: &Call<'_>) -> Result<(Bytes, bool), Failure> {
     }
 }
 
-/// The body as it came, if it is what the handler expects.
-fn checked<T: DeserializeOwned>(body: &Bytes) -> Result<Bytes, Failure> {
-    serde_json::from_slice::<T>(body).map_err(|error| {
-        Failure::bad_request(format!("Can not unmarshal Request body to struct, error: {error}"))
-    })?;
-    Ok(body.clone())
-}
-
 /// Says why an order may have failed.
 fn in_context(order: Order, vmi: &VirtualMachineInstance, mut failure: Failure) -> Failure {
     if order == Order::Reset && !is_running(vmi) {
@@ -282,7 +274,7 @@ fn in_context(order: Order, vmi: &VirtualMachineInstance, mut failure: Failure) 
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use axum::body::Bytes;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kubevirt_api::duration::Duration;
 use kubevirt_api::vm::status::HotplugVolumeSource;
@@ -25,17 +26,29 @@ pub trait Options: DeserializeOwned + Default + JsonSchema {
     }
 }
 
+/// All of them may say what they are, as any object of Kubernetes may.
 macro_rules! options {
-    ($($(#[$meta:meta])* $name:ident $body:tt $($dry:ident)?;)+) => {
+    ($($(#[$meta:meta])* $name:ident { $($fields:tt)* } $($dry:ident)?;)+) => {
         $(
             $(#[$meta])*
             #[skip_serializing_none]
             #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
             #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-            pub struct $name $body
+            pub struct $name {
+                /// What they are; optional.
+                pub kind: Option<String>,
+                /// The version of the API; optional.
+                pub api_version: Option<String>,
+                $($fields)*
+            }
 
             options!(@dry $name $($dry)?);
         )+
+
+        #[cfg(test)]
+        fn check_all() {
+            $(tests::takes::<$name>();)+
+        }
     };
     (@dry $name:ident) => { impl Options for $name {} };
     (@dry $name:ident dry_run) => {
@@ -50,10 +63,6 @@ macro_rules! options {
 options! {
     /// How to start.
     StartOptions {
-        /// `StartOptions`; optional.
-        pub kind: Option<String>,
-        /// The version of the API; optional.
-        pub api_version: Option<String>,
         /// Whether the guest waits to be unpaused.
         pub paused: bool,
         /// `All` to change nothing.
@@ -62,10 +71,6 @@ options! {
 
     /// How to stop.
     StopOptions {
-        /// `StopOptions`; optional.
-        pub kind: Option<String>,
-        /// The version of the API; optional.
-        pub api_version: Option<String>,
         /// How many seconds the guest has to shut down.
         pub grace_period: Option<i64>,
         /// `All` to change nothing.
@@ -74,10 +79,6 @@ options! {
 
     /// How to restart.
     RestartOptions {
-        /// `RestartOptions`; optional.
-        pub kind: Option<String>,
-        /// The version of the API; optional.
-        pub api_version: Option<String>,
         /// 0 to give the guest no time to shut down.
         pub grace_period_seconds: Option<i64>,
         /// `All` to change nothing.
@@ -86,10 +87,6 @@ options! {
 
     /// Where to move.
     MigrateOptions {
-        /// `MigrateOptions`; optional.
-        pub kind: Option<String>,
-        /// The version of the API; optional.
-        pub api_version: Option<String>,
         /// Labels that the new node must have beside those that the machine asks for.
         pub added_node_selector: Option<BTreeMap<String, String>>,
         /// `All` to change nothing.
@@ -98,20 +95,12 @@ options! {
 
     /// How to pause or to go on.
     PauseOptions {
-        /// `PauseOptions` or `UnpauseOptions`; optional.
-        pub kind: Option<String>,
-        /// The version of the API; optional.
-        pub api_version: Option<String>,
         /// `All` to change nothing.
         pub dry_run: Option<Vec<String>>,
     } dry_run;
 
     /// Which evacuation is called off.
     EvacuateCancelOptions {
-        /// `EvacuateCancelOptions`; optional.
-        pub kind: Option<String>,
-        /// The version of the API; optional.
-        pub api_version: Option<String>,
         /// The node that the instance was to leave.
         pub evacuation_node_name: String,
         /// `All` to change nothing.
@@ -173,10 +162,6 @@ options! {
 
     /// The guest owner's side of a session.
     SevSession {
-        /// `SEVSessionOptions`; optional.
-        pub kind: Option<String>,
-        /// The version of the API; optional.
-        pub api_version: Option<String>,
         /// The session, base64.
         pub session: Option<String>,
         /// The owner's Diffie-Hellman key, base64.
@@ -189,20 +174,48 @@ options! {
 
 /// What a body says, in JSON or YAML. An empty body says nothing.
 pub fn decode<T: Options>(body: &[u8]) -> Result<T, Failure> {
-    let wrong = |error: String| {
-        Failure::bad_request(format!("Can not unmarshal Request body to struct, error: {error}"))
-    };
-    let text = body.trim_ascii();
-    if text.is_empty() || text == b"null" {
-        return Ok(T::default());
+    match given(body)? {
+        Value::Null => Ok(T::default()),
+        object => serde_json::from_value(object).map_err(wrong),
     }
-    let options: T = if text.starts_with(b"{") {
-        serde_json::from_slice(text).map_err(|error| wrong(error.to_string()))?
-    } else {
-        let text = std::str::from_utf8(text).map_err(|error| wrong(error.to_string()))?;
-        serde_saphyr::from_str(text).map_err(|error| wrong(error.to_string()))?
+}
+
+/// The object in a body, which must be of this type, as JSON.
+pub fn checked<T: DeserializeOwned>(body: &[u8]) -> Result<Bytes, Failure> {
+    let object = given(body)?;
+    T::deserialize(&object).map_err(wrong)?;
+    Ok(object.to_string().into())
+}
+
+/// The object in a body, without fields that are null: those mean the same as if they were not there.
+fn given(body: &[u8]) -> Result<Value, Failure> {
+    let text = body.trim_ascii();
+    let mut object: Value = match text.first() {
+        None => Value::Null,
+        Some(b'{') => serde_json::from_slice(text).map_err(wrong)?,
+        Some(_) => serde_saphyr::from_slice(text).map_err(wrong)?,
     };
-    Ok(options)
+    // A list would be taken for the values of the fields.
+    if !object.is_object() && !object.is_null() {
+        return Err(wrong("it is not an object"));
+    }
+    remove_nulls(&mut object);
+    Ok(object)
+}
+
+fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(remove_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        _ => {}
+    }
+}
+
+fn wrong(error: impl std::fmt::Display) -> Failure {
+    Failure::bad_request(format!("Can not unmarshal Request body to struct, error: {error}"))
 }
 
 /// Whether a request is a dry run, by its body or its query. Any other word than `All` is refused.
@@ -252,6 +265,9 @@ fn plain(schema: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use kubevirt_api::backup::BackupOptions;
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -269,11 +285,46 @@ mod tests {
         }
     }
 
+    /// Holds options to what is true of all of them.
+    pub(super) fn takes<T: Options + Serialize + PartialEq + std::fmt::Debug>() {
+        let properties = schema::<T>()["properties"].as_object().unwrap().clone();
+        for field in ["kind", "apiVersion"] {
+            let body = json!({ field: "word" });
+            assert!(decode::<T>(body.to_string().as_bytes()).is_ok(), "{field} of {properties:?}");
+        }
+        for field in properties.keys() {
+            for body in
+                [json!({ field: null }).to_string(), format!("{field}: null\n"), format!("{field}: ~\n")]
+            {
+                assert_eq!(decode::<T>(body.as_bytes()), Ok(T::default()), "{body}");
+            }
+        }
+    }
+
+    #[test]
+    fn options_may_say_what_they_are_and_null_is_nothing() {
+        check_all();
+    }
+
+    #[test]
+    fn null_is_nothing_further_down_as_well() {
+        let body = r#"{"name":"a","disk":{"bootOrder":null},"volumeSource":{"dataVolume":{"name":"d","hotpluggable":null}}}"#;
+        let options: AddVolume = decode(body.as_bytes()).unwrap();
+        assert_eq!(options.disk, Some(json!({})));
+        let backup = checked::<BackupOptions>(br#"{"backupName":"b","skipQuiesce":null,"kind":"X"}"#);
+        assert_eq!(backup.unwrap(), r#"{"backupName":"b","kind":"X"}"#);
+    }
+
     #[test]
     fn a_wrong_body_is_told_by_its_field() {
-        for (body, field) in
-            [(r#"{"pausd":true}"#, "pausd"), ("pausd: true", "pausd"), ("{", "EOF"), ("[]", "")]
-        {
+        for (body, field) in [
+            (r#"{"pausd":true}"#, "pausd"),
+            (r#"{"pausd":false}"#, "pausd"),
+            ("pausd: true", "pausd"),
+            ("{", "EOF"),
+            ("[]", "not an object"),
+            (r#"{"dryRun":[null]}"#, "null"),
+        ] {
             let failure = decode::<StartOptions>(body.as_bytes()).unwrap_err();
             assert_eq!(failure.code, 400);
             assert!(failure.message.contains(field), "{body}: {}", failure.message);

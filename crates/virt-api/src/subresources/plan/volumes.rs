@@ -80,11 +80,15 @@ impl Wish {
     }
 
     /// To unplug a volume.
-    pub fn remove(options: &RemoveVolume) -> Result<Self, Failure> {
+    pub fn remove(options: RemoveVolume) -> Result<Self, Failure> {
         if options.name.is_empty() {
             return Err(Failure::bad_request("RemoveVolumeOptions requires name to be set"));
         }
-        Ok(Self::Remove { name: options.name.clone(), options: json!(options) })
+        let mut complete = json!({ "name": options.name });
+        if let Some(words) = options.dry_run {
+            complete["dryRun"] = words.into();
+        }
+        Ok(Self::Remove { name: options.name, options: complete })
     }
 
     /// Whether these volumes allow it; a volume to unplug may be named by what is behind it.
@@ -249,7 +253,7 @@ mod tests {
     }
 
     fn remove(name: &str) -> Wish {
-        Wish::remove(&RemoveVolume { name: name.into(), dry_run: None }).unwrap()
+        Wish::remove(RemoveVolume { name: name.into(), ..RemoveVolume::default() }).unwrap()
     }
 
     /// With a disk that cannot be unplugged, one that can, and fields that no type of ours knows.
@@ -292,7 +296,7 @@ mod tests {
             let failure = Wish::add(serde_json::from_value(options).unwrap()).unwrap_err();
             assert!(failure.code == 400 && failure.message.contains(expected), "{}", failure.message);
         }
-        assert_eq!(Wish::remove(&RemoveVolume::default()).unwrap_err().code, 400);
+        assert_eq!(Wish::remove(RemoveVolume::default()).unwrap_err().code, 400);
         let Wish::Add { options, .. } = add("a", "c") else { panic!() };
         assert_eq!(options["disk"]["name"], "a");
         assert_eq!(options["volumeSource"]["persistentVolumeClaim"]["hotpluggable"], true);
