@@ -109,7 +109,8 @@ pub fn percent_decoded(text: &str) -> String {
     decoded(text).unwrap_or_else(|| text.to_owned())
 }
 
-fn decoded(text: &str) -> Option<String> {
+/// The same, or none for what is no such text.
+pub fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::failure::{About, Failure};
+use crate::cluster::is_name;
 
 /// An object as the API server gave it.
 #[derive(Clone, Debug)]
@@ -37,7 +38,8 @@ impl<K: DeserializeOwned> Seen<K> {
     }
 }
 
-/// The object of this name, or none.
+/// The object of this name, or none. Names come from users and become parts of paths, so the API server is asked only
+/// for those that an object can have.
 pub async fn look<K>(client: &Client, namespace: &str, name: &str) -> Result<Option<Seen<K>>, Failure>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,
@@ -47,6 +49,9 @@ where
         Failure::internal(format!("unable to retrieve {what} [{name}]: {error}"))
     };
     let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+    if !is_name(name) || !namespace.is_none_or(is_name) {
+        return Ok(None);
+    }
     let request = kube::core::Request::new(K::url_path(&(), namespace)).get(name, &GetParams::default());
     let request = request.map_err(|error| failed(&error))?;
     match client.request::<Value>(request).await {

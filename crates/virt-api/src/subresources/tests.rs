@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use super::routes::On;
 use super::*;
 use crate::testing::{ApiServer, failed_test};
 
@@ -128,6 +129,53 @@ async fn who_loses_a_race_is_told_so_that_clients_know_what_to_do() {
         let (code, status) = ask(&server, of_user("PUT", rest, &Value::Null)).await;
         assert_eq!((code, status["reason"].as_str()), (409, Some("Conflict")), "{rest}");
     }
+}
+
+/// A body that is good enough for a route.
+fn body_for(route: &routes::Route) -> Value {
+    let source = json!({ "persistentVolumeClaim": { "claimName": "c" } });
+    match route.path {
+        "addvolume" => json!({ "name": "new", "disk": { "disk": {} }, "volumeSource": source }),
+        "removevolume" => json!({ "name": "new" }),
+        "freeze" => json!({ "unfreezeTimeout": "5m" }),
+        "sev/setupsession" => json!({ "session": "s", "dhCert": "d" }),
+        "sev/injectlaunchsecret" | "backup" | "redefine-checkpoint" => json!({}),
+        _ => Value::Null,
+    }
+}
+
+#[tokio::test]
+async fn what_nothing_can_be_named_is_not_found_and_not_asked_for() {
+    let api = ApiServer::new(true);
+    let server = server_of(&api);
+    let before = api.asked().len();
+    for route in routes::ROUTES {
+        let kind = match route.on {
+            On::Machine => "virtualmachine",
+            On::Instance => "virtualmachineinstance",
+            _ => continue,
+        };
+        for (word, name) in [("Foo", "Foo"), ("a_b", "a_b"), ("a%3fwatch", "a?watch")] {
+            let rest = format!("{kind}s/{word}/{}?port=1024", route.path);
+            let rest = rest.replace("{port}", "22").replace("{protocol}", "tcp");
+            let request = of_user(route.method.method(), &rest, &body_for(route));
+            let (code, status) = ask(&server, request).await;
+            let message = format!("{kind}.kubevirt.io {name:?} not found");
+            assert_eq!((code, status["message"].as_str()), (404, Some(message.as_str())), "{rest}");
+        }
+    }
+    let asked = api.asked().split_off(before);
+    assert!(asked.iter().all(|line| line.ends_with("/subjectaccessreviews")), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_claim_is_only_looked_for_by_what_can_be_its_name() {
+    let api = ApiServer::new(true);
+    let dump = json!({ "claimName": "../secrets/claim" });
+    let (code, status) = ask(&server_of(&api), of_user("PUT", "virtualmachines/up/memorydump", &dump)).await;
+    let message = "persistentvolumeclaim.kubevirt.io \"../secrets/claim\" not found";
+    assert_eq!((code, status["message"].as_str()), (404, Some(message)));
+    assert!(!api.asked().iter().any(|line| line.contains("secrets")), "{:?}", api.asked());
 }
 
 proptest! {

@@ -116,6 +116,8 @@ async fn machines_start_and_stop(server: &Server<'_>) -> Result<()> {
 
     for (rest, body, code, words) in [
         ("virtualmachines/none/start", json!({}), 404, "virtualmachine.kubevirt.io \"none\" not found"),
+        ("virtualmachines/Foo/start", json!({}), 404, "virtualmachine.kubevirt.io \"Foo\" not found"),
+        ("virtualmachineinstances/a_b/pause", json!({}), 404, "virtualmachineinstance.kubevirt.io \"a_b\""),
         ("virtualmachines/m/restart", json!({ "gracePeriodSeconds": 5 }), 400, "only gracePeriod=0"),
         ("virtualmachines/m/restart", json!({}), 409, "does not support manual restart requests"),
         ("virtualmachines/m/start", json!({ "pausd": true }), 400, "pausd"),

@@ -5,7 +5,7 @@ mod table;
 use kubevirt_api::names::groups;
 use serde_json::Value;
 
-use crate::cluster::is_name;
+use super::access::decoded;
 pub use table::ROUTES;
 
 /// An API group and its versions, the preferred one first.
@@ -291,13 +291,19 @@ impl Route {
             (None, rest) if self.on == On::Installation => ("", "", rest),
             _ => return None,
         };
-        let named = |word: &str, wanted: bool| !wanted || is_name(word);
-        if !named(namespace, self.on != On::Installation) || !named(name, self.on.resource().is_some()) {
-            return None;
-        }
         let parameters = parameters(self.path, rest)?;
-        Some(Matched { route: self, version, namespace: namespace.into(), name: name.into(), parameters })
+        let named = |word: &str, wanted: bool| if wanted { name_in_path(word) } else { Some(String::new()) };
+        let namespace = named(namespace, self.on != On::Installation)?;
+        let name = named(name, self.on.resource().is_some())?;
+        Some(Matched { route: self, version, namespace, name, parameters })
     }
+}
+
+/// The name that a word of a path stands for. Whether anything can have this name is for those to say who look for it.
+fn name_in_path(word: &str) -> Option<String> {
+    let name = decoded(word)?;
+    let leads_elsewhere = matches!(name.as_str(), "" | "." | "..") || name.contains('/');
+    (!leads_elsewhere).then_some(name)
 }
 
 /// What stands in a path for the parameters of a template, if it is one of its paths.
@@ -364,10 +370,23 @@ mod tests {
             "/apis/subresources.kubevirt.io/v1/namespaces/a/virtualmachines//start",
             "/apis/subresources.kubevirt.io/v1/namespaces/../virtualmachines/b/start",
             "/apis/subresources.kubevirt.io/v1/namespaces/a/virtualmachines/b%2fc/start",
-            "/apis/subresources.kubevirt.io/v1/namespaces/a/virtualmachines/B/start",
+            "/apis/subresources.kubevirt.io/v1/namespaces/%2E%2e/virtualmachines/b/start",
+            "/apis/subresources.kubevirt.io/v1/namespaces/a/virtualmachines/%zz/start",
+            "/apis/subresources.kubevirt.io/v1/namespaces/a/virtualmachines/%ff/start",
             "/apis/subresources.kubevirt.io/v1/virtualmachines/b/start",
         ] {
             assert_eq!(find("PUT", path).unwrap_err(), NoRoute::Path, "{path}");
+        }
+    }
+
+    #[test]
+    fn names_are_taken_as_they_are_written() {
+        for (word, name) in [("Foo", "Foo"), ("a_b", "a_b"), ("a%20b", "a b"), ("%62", "b"), ("%252f", "%2f")]
+        {
+            let path =
+                format!("/apis/subresources.kubevirt.io/v1/namespaces/{word}/virtualmachines/{word}/start");
+            let found = find("PUT", &path).unwrap();
+            assert_eq!((found.namespace.as_str(), found.name.as_str()), (name, name), "{word}");
         }
     }
 
