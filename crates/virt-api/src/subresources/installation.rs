@@ -21,7 +21,11 @@ const FRESH: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub struct Health(Mutex<Option<(Instant, StatusCode, Value)>>);
 
-/// The version of this program, in the fields in which clients read it.
+/// The version of KubeVirt whose API this is, with our own behind it. Clients of KubeVirt compare it with theirs and
+/// complain of a difference; what follows the plus sign does not count for them.
+pub const VERSION: &str = concat!("v1.9.0+kubevirt-rs.", env!("CARGO_PKG_VERSION"));
+
+/// The version, in the fields in which clients read it.
 fn version() -> Value {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -29,7 +33,7 @@ fn version() -> Value {
         other => other,
     };
     json!({
-        "gitVersion": concat!("v", env!("CARGO_PKG_VERSION")),
+        "gitVersion": VERSION,
         "gitCommit": "",
         "gitTreeState": "",
         "buildDate": "",
@@ -151,5 +155,15 @@ mod tests {
         {
             assert!(version[field].is_string(), "{field}");
         }
+    }
+
+    /// By the rules of semantic versions: three numbers, and identifiers of letters, digits and hyphens.
+    #[test]
+    fn the_version_is_that_of_the_api_for_who_compares() {
+        let (api, own) = VERSION.split_once('+').unwrap();
+        assert_eq!(api, "v1.9.0");
+        assert!(own.ends_with(env!("CARGO_PKG_VERSION")));
+        let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+        assert!(own.split('.').all(|word| !word.is_empty() && word.chars().all(fits)), "{own}");
     }
 }

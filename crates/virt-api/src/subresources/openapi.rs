@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
+use super::installation::VERSION;
 use super::routes::{Action, GROUPS, Group, ROUTES, Route};
 
 const ROOT: &str = "/openapi/v3";
@@ -63,7 +64,7 @@ fn info() -> Value {
     json!({
         "title": "Subresources of virtual machines",
         "description": "Actions on virtual machines and ways into them.",
-        "version": concat!("v", env!("CARGO_PKG_VERSION")),
+        "version": VERSION,
     })
 }
 
