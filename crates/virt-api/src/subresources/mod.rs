@@ -58,7 +58,7 @@ use crate::cluster::Cluster;
 use access::User;
 use aggregator::Followed;
 use connections::Connections;
-use failure::{Failure, json_response};
+use failure::{Failure, empty_response, json_response};
 use handler_client::Handlers;
 use query::Query;
 use routes::{Action, Matched, NoRoute};
@@ -252,8 +252,12 @@ fn readable(method: &Method, document: &Value) -> Response<Body> {
     if method == Method::GET { json_response(StatusCode::OK, document) } else { not_by(method, "GET") }
 }
 
+/// What there is, by which other method. Whoever only wants to know that is told so.
 fn not_by(method: &Method, allowed: &'static str) -> Response<Body> {
-    let mut response = Failure::wrong_method(method.as_str(), allowed).response();
+    let mut response = match *method {
+        Method::OPTIONS => empty_response(StatusCode::OK),
+        _ => Failure::wrong_method(method.as_str(), allowed).response(),
+    };
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     response
 }

@@ -131,6 +131,24 @@ async fn who_loses_a_race_is_told_so_that_clients_know_what_to_do() {
     }
 }
 
+#[tokio::test]
+async fn anybody_may_ask_by_which_method_something_is_served() {
+    crypto();
+    let server = server();
+    let of_routes = routes::ROUTES.iter().map(|route| {
+        let path = route.template(route.on.group().versions[0]).replace("{namespace}", "a");
+        let path = path.replace("{name}", "b").replace("{port}", "22").replace("{protocol}", "tcp");
+        (path, route.method.method())
+    });
+    for (path, method) in of_routes.chain([("/openapi/v2".to_owned(), "GET")]) {
+        let response = server.clone().routes().oneshot(request("OPTIONS", &path)).await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        assert_eq!(response.headers()[ALLOW], method, "{path}");
+        assert!(to_bytes(response.into_body(), usize::MAX).await.unwrap().is_empty());
+    }
+    assert_eq!(ask(&server, request("OPTIONS", "/nothing")).await.0, 404);
+}
+
 /// A body that is good enough for a route.
 fn body_for(route: &routes::Route) -> Value {
     let source = json!({ "persistentVolumeClaim": { "claimName": "c" } });
