@@ -1,10 +1,17 @@
 //! What virt-api counts.
 
 use kubevirt_component::Metrics;
+use kubevirt_component::metrics::Metric;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
 type Labels = [(&'static str, String); 2];
+
+const CREATED: Metric = Metric::counter(
+    "kubevirt_vm_created_by_pod_total",
+    "Deprecated: machines that were created, by the pod that admitted them",
+)
+.by(&["namespace", "virt_api_pod"]);
 
 /// What virt-api counts.
 pub struct Counters {
@@ -15,8 +22,7 @@ pub struct Counters {
 impl Counters {
     /// Counters of the pod of this name.
     pub fn new(metrics: &Metrics, pod: String) -> Self {
-        let help = "Virtual machines that were created, by namespace and by the pod that admitted them";
-        Self { created: metrics.add("kubevirt_vm_created_by_pod_total", help, Family::default()), pod }
+        Self { created: metrics.register(&CREATED, Family::default()), pod }
     }
 
     /// A virtual machine was admitted.

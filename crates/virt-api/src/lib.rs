@@ -3,6 +3,7 @@
 mod arguments;
 mod cluster;
 mod counters;
+mod metrics;
 mod subresources;
 #[cfg(test)]
 mod testing;
@@ -18,15 +19,13 @@ use clap::Parser;
 use kubevirt_admission::OwnAccounts;
 use kubevirt_component::serve::Server;
 use kubevirt_component::tls::Tls;
-use kubevirt_component::{
-    Configuration, Health, Limits, Metrics, Role, leader, profiler, start, webhook_rate,
-};
+use kubevirt_component::{Configuration, Health, Limits, Metrics, Role, profiler, start, webhook_rate};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 pub use arguments::Arguments;
 use cluster::Cluster;
-use counters::Counters;
+pub use metrics::Told;
 use subresources::{Needs, Subresources};
 use webhooks::Webhooks;
 
@@ -46,6 +45,7 @@ pub async fn serve(arguments: &Arguments, stop: &CancellationToken) -> Result<Ex
     let common = &arguments.common;
     let (metrics, namespace) = (Metrics::new(), common.namespace());
     let health = Health::new(Role::Api, &metrics);
+    let Told { connections, counters } = Told::new(&metrics);
     let (limits, of_webhooks) =
         (Limits::new(Role::Api.default_rate()), Limits::new(Role::Api.default_rate()));
     let client = common.client(&limits, &metrics).await?;
@@ -64,7 +64,7 @@ pub async fn serve(arguments: &Arguments, stop: &CancellationToken) -> Result<Ex
         reviews: webhook_client.clone(),
         cluster: cluster.clone(),
         configuration: configuration.clone(),
-        metrics: &metrics,
+        connections,
     };
     let subresources = Arc::new(Subresources::start(needs, &end));
     let clients = Some(subresources.clients());
@@ -82,7 +82,7 @@ pub async fn serve(arguments: &Arguments, stop: &CancellationToken) -> Result<Ex
             configuration,
             own_accounts: OwnAccounts::of_installation(&namespace),
             client: webhook_client,
-            counters: Counters::new(&metrics, leader::identity()),
+            counters,
             synced: OnceCell::new(),
         })
     });

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use kubevirt_component::metrics::{Description, Kind, Metric};
+use kubevirt_component::metrics::{Description, Kind};
 use kubevirt_component::{Health, Metrics, Role};
 use serde_json::Value;
 
@@ -16,32 +16,10 @@ const NOT_YET: [(&str, &str); 2] = [
     ("kubevirt_virt_operator_ready_status", "there is no operator yet"),
 ];
 
-/// What virt-api tells beside what all components do; the test on a cluster sees it told.
-const API: [Metric; 6] = {
-    const OF_INSTANCE: &[&str] = &["namespace", "vmi"];
-    [
-        Metric::gauge("kubevirt_console_active_connections", "Open serial consoles").by(OF_INSTANCE),
-        Metric::gauge("kubevirt_vnc_active_connections", "Open displays").by(OF_INSTANCE),
-        Metric::gauge("kubevirt_portforward_active_tunnels", "Open tunnels to ports").by(OF_INSTANCE),
-        Metric::gauge("kubevirt_usbredir_active_connections", "Open connections of USB devices")
-            .by(OF_INSTANCE),
-        Metric::gauge(
-            "kubevirt_vmi_last_api_connection_timestamp_seconds",
-            "When somebody last opened a stream to an instance",
-        )
-        .by(OF_INSTANCE),
-        Metric::counter(
-            "kubevirt_vm_created_by_pod_total",
-            "Deprecated: machines that were created, by the pod that admitted them",
-        )
-        .by(&["namespace", "virt_api_pod"]),
-    ]
-};
-
 fn of_api() -> Vec<Description> {
     let metrics = Metrics::new();
     Health::new(Role::Api, &metrics);
-    metrics.describe(&API);
+    kubevirt_virt_api::Told::new(&metrics);
     metrics.descriptions()
 }
 

@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kubevirt_component::Metrics;
+use kubevirt_component::metrics::Metric;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
@@ -10,6 +11,20 @@ use super::routes::{Action, Line};
 
 type Labels = [(&'static str, String); 2];
 type Gauges = Family<Labels, Gauge>;
+
+const OF_INSTANCE: &[&str] = &["namespace", "vmi"];
+const CONSOLE: Metric =
+    Metric::gauge("kubevirt_console_active_connections", "Open serial consoles").by(OF_INSTANCE);
+const VNC: Metric = Metric::gauge("kubevirt_vnc_active_connections", "Open displays").by(OF_INSTANCE);
+const PORT_FORWARD: Metric =
+    Metric::gauge("kubevirt_portforward_active_tunnels", "Open tunnels to ports").by(OF_INSTANCE);
+const USB_REDIR: Metric =
+    Metric::gauge("kubevirt_usbredir_active_connections", "Open connections of USB devices").by(OF_INSTANCE);
+const LAST: Metric = Metric::gauge(
+    "kubevirt_vmi_last_api_connection_timestamp_seconds",
+    "When somebody last opened a stream to an instance",
+)
+.by(OF_INSTANCE);
 
 /// How many streams there are of each kind, by instance.
 #[derive(Clone)]
@@ -30,18 +45,13 @@ pub struct Counted {
 impl Connections {
     /// All at zero.
     pub fn new(metrics: &Metrics) -> Self {
-        let add = |name: &str, what: &str| {
-            let help = format!("How many {what} there are, by namespace and instance");
-            metrics.add(name, &help, Gauges::default())
-        };
-        let last =
-            "When an instance was last reached by console, VNC, port-forward or USB redirection, in seconds";
+        let add = |what: &Metric| metrics.register(what, Gauges::default());
         Self {
-            console: add("kubevirt_console_active_connections", "connections to consoles"),
-            vnc: add("kubevirt_vnc_active_connections", "connections to screens"),
-            usb_redir: add("kubevirt_usbredir_active_connections", "USB redirections"),
-            port_forward: add("kubevirt_portforward_active_tunnels", "forwarded ports"),
-            last: metrics.add("kubevirt_vmi_last_api_connection_timestamp_seconds", last, Gauges::default()),
+            console: add(&CONSOLE),
+            vnc: add(&VNC),
+            usb_redir: add(&USB_REDIR),
+            port_forward: add(&PORT_FORWARD),
+            last: add(&LAST),
         }
     }
 
@@ -90,17 +100,28 @@ mod tests {
 
     #[test]
     fn streams_are_counted_while_they_last() {
-        let metrics = Metrics::new();
-        let connections = Connections::new(&metrics);
-        let one = connections.count(Action::Line(Line::Console), "a", "b");
-        let two = connections.count(Action::Line(Line::Console), "a", "b");
-        let _vsock = connections.count(Action::Line(Line::Vsock), "a", "b");
-        let value = |wanted: &str| metrics.text().lines().any(|line| line == wanted);
-        let line =
-            |count| format!("kubevirt_console_active_connections{{namespace=\"a\",vmi=\"b\"}} {count}");
-        assert!(value(&line(2)), "{}", metrics.text());
-        drop((one, two));
-        assert!(value(&line(0)), "{}", metrics.text());
-        assert!(metrics.text().contains("kubevirt_vmi_last_api_connection_timestamp_seconds{"));
+        for (action, metric) in [
+            (Action::Line(Line::Console), Some(CONSOLE)),
+            (Action::Line(Line::Vnc), Some(VNC)),
+            (Action::Line(Line::UsbRedir), Some(USB_REDIR)),
+            (Action::PortForward, Some(PORT_FORWARD)),
+            // KubeVirt does not count these.
+            (Action::Line(Line::Vsock), None),
+        ] {
+            let metrics = Metrics::new();
+            let connections = Connections::new(&metrics);
+            let streams = [(); 2].map(|()| connections.count(action, "a", "b"));
+            let lines = || -> Vec<String> {
+                let text = metrics.text();
+                let last = |line: &&str| !line.starts_with(LAST.name);
+                let of_streams = text.lines().filter(|line| line.contains("vmi=\"b\"")).filter(last);
+                of_streams.map(str::to_owned).collect()
+            };
+            let line = |count| metric.map(|it| format!("{}{{namespace=\"a\",vmi=\"b\"}} {count}", it.name));
+            assert_eq!(lines(), Vec::from_iter(line(2)), "{action:?}");
+            drop(streams);
+            assert_eq!(lines(), Vec::from_iter(line(0)), "{action:?}");
+            assert_eq!(metrics.text().contains(&format!("{}{{", LAST.name)), metric.is_some());
+        }
     }
 }

@@ -47,7 +47,7 @@ use kubevirt_api::names::components;
 use kubevirt_api::names::labels;
 use kubevirt_component::serve::Peer;
 use kubevirt_component::tls::{Authorities, Clients, Files};
-use kubevirt_component::{Configuration, Metrics, Watch};
+use kubevirt_component::{Configuration, Watch};
 use serde_json::Value;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -57,7 +57,7 @@ use crate::arguments::Arguments;
 use crate::cluster::Cluster;
 use access::User;
 use aggregator::Followed;
-use connections::Connections;
+pub use connections::Connections;
 use failure::{Failure, empty_response, json_response};
 use handler_client::Handlers;
 use query::Query;
@@ -99,7 +99,7 @@ pub struct Needs<'a> {
     /// What the installation is set to.
     pub configuration: Configuration,
     /// Where streams are counted.
-    pub metrics: &'a Metrics,
+    pub connections: Connections,
 }
 
 impl Subresources {
@@ -129,7 +129,7 @@ impl Subresources {
             cluster: needs.cluster,
             configuration: needs.configuration,
             handlers,
-            connections: Connections::new(needs.metrics),
+            connections: needs.connections,
             namespace,
             health: installation::Health::default(),
             streams: TaskTracker::new(),

@@ -3,6 +3,7 @@
 use axum::body::to_bytes;
 use axum::http::header::CONTENT_TYPE;
 use kubevirt_admission::ClusterConfig;
+use kubevirt_component::Metrics;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -22,7 +23,7 @@ pub(super) fn server_with(client: Client, config: ClusterConfig) -> Arc<Subresou
         reviews: client.clone(),
         cluster: Arc::new(Cluster::start(&client, client.clone(), &stop)),
         configuration: Configuration::fixed(config),
-        metrics: &Metrics::new(),
+        connections: Connections::new(&Metrics::new()),
     };
     Arc::new(Subresources::start(needs, &stop))
 }
