@@ -23,9 +23,6 @@ pub enum NotAStream {
     /// It has no key.
     #[error("the request has no Sec-WebSocket-Key")]
     Key,
-    /// It names protocols, but not ours.
-    #[error("none of the sub-protocols {0:?} is spoken here: {PROTOCOL:?} is")]
-    Protocol(String),
 }
 
 /// A stream that is there as soon as the answer is sent.
@@ -56,7 +53,8 @@ pub fn accept<B>(request: &mut Request<B>) -> Result<(Response<()>, Accepted), N
     Ok((response, Accepted { upgrade: hyper::upgrade::on(request) }))
 }
 
-/// The answer to the key, and the protocol that is spoken if any was named.
+/// The answer to the key, and our protocol if it was named. A client that names only others hears of none: as with
+/// KubeVirt, it is for the client to go on or not.
 fn check(method: &Method, headers: &HeaderMap) -> Result<(HeaderValue, Option<HeaderValue>), NotAStream> {
     let names =
         |name: HeaderName, word: &str| words(headers, name).any(|given| given.eq_ignore_ascii_case(word));
@@ -68,11 +66,8 @@ fn check(method: &Method, headers: &HeaderMap) -> Result<(HeaderValue, Option<He
     }
     let key = headers.get(SEC_WEBSOCKET_KEY).ok_or(NotAStream::Key)?;
     let answer = HeaderValue::try_from(derive_accept_key(key.as_bytes())).map_err(|_| NotAStream::Key)?;
-    let offered: Vec<_> = words(headers, SEC_WEBSOCKET_PROTOCOL).collect();
-    if !offered.is_empty() && !offered.contains(&PROTOCOL) {
-        return Err(NotAStream::Protocol(offered.join(", ")));
-    }
-    Ok((answer, (!offered.is_empty()).then(|| HeaderValue::from_static(PROTOCOL))))
+    let ours = words(headers, SEC_WEBSOCKET_PROTOCOL).any(|offered| offered == PROTOCOL);
+    Ok((answer, ours.then(|| HeaderValue::from_static(PROTOCOL))))
 }
 
 /// The words of a header that is a list.
@@ -107,10 +102,19 @@ mod tests {
     }
 
     #[test]
-    fn our_protocol_is_chosen_among_others() {
-        let mut lines = GOOD.to_vec();
-        lines.push(("sec-websocket-protocol", "base64.binary.k8s.io, plain.kubevirt.io"));
-        assert_eq!(check(&Method::GET, &headers(&lines)).unwrap().1.unwrap(), PROTOCOL);
+    fn our_protocol_is_chosen_among_others_and_no_other_is() {
+        for (offered, chosen) in [
+            ("plain.kubevirt.io", Some(PROTOCOL)),
+            ("base64.binary.k8s.io, plain.kubevirt.io", Some(PROTOCOL)),
+            ("v4.channel.k8s.io", None),
+            ("binary, base64", None),
+            ("", None),
+        ] {
+            let mut lines = GOOD.to_vec();
+            lines.push(("sec-websocket-protocol", offered));
+            let (_, answer) = check(&Method::GET, &headers(&lines)).unwrap();
+            assert_eq!(answer.as_ref().map(|it| it.to_str().unwrap()), chosen, "{offered}");
+        }
     }
 
     #[test]
@@ -125,9 +129,5 @@ mod tests {
         for (index, expected) in expected.into_iter().enumerate() {
             assert_eq!(without(index), expected);
         }
-        let mut lines = GOOD.to_vec();
-        lines.push(("sec-websocket-protocol", "v4.channel.k8s.io"));
-        let refused = check(&Method::GET, &headers(&lines)).unwrap_err();
-        assert_eq!(refused, NotAStream::Protocol("v4.channel.k8s.io".to_owned()));
     }
 }
