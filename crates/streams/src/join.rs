@@ -78,17 +78,6 @@ mod tests {
         relay.await.unwrap().unwrap();
     }
 
-    #[tokio::test]
-    async fn a_reason_is_told_to_the_other_side() {
-        let (mut user, mut machine) = pair(1000).await;
-        machine.write_all(b"last words").await.unwrap();
-        machine.end("somebody else took over").await.unwrap();
-        let mut got = Vec::new();
-        user.read_to_end(&mut got).await.unwrap();
-        assert_eq!(got, b"last words");
-        assert_eq!(user.farewell(), Some("somebody else took over"));
-    }
-
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_is_slow_stops_the_writer_and_not_the_memory() {
         let (mut user, mut machine) = pair(1000).await;

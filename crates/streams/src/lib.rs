@@ -5,13 +5,17 @@
 //! side of the handshake and [`Offer`] the client's; both lead to a [`Stream`], which reads and writes bytes.
 
 mod accept;
+mod farewell;
 mod join;
 mod offer;
+mod relay;
 mod stream;
 
 pub use accept::{Accepted, NotAStream, accept};
+pub use farewell::{Code, Farewell};
 pub use join::join;
 pub use offer::{Offer, Refused};
+pub use relay::{Ended, relay};
 pub use stream::Stream;
 
 /// The sub-protocol that clients of KubeVirt name.

@@ -4,11 +4,14 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use futures_util::{Sink, Stream as _};
+use futures_util::{Sink, Stream as _, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::error::ProtocolError;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
+
+use crate::farewell::Farewell;
 
 /// The largest message that is taken. Pieces of a stream are small; this bounds what a client can make us hold.
 const LARGEST: usize = 4 << 20;
@@ -22,7 +25,7 @@ pub struct Stream<S> {
     socket: WebSocketStream<S>,
     /// What came and was not read yet.
     rest: Bytes,
-    farewell: Option<CloseFrame>,
+    farewell: Option<Farewell>,
     closing: bool,
 }
 
@@ -42,21 +45,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
 
     /// Why the other side ended the stream, if it gave a reason.
     pub fn farewell(&self) -> Option<&str> {
-        self.farewell.as_ref().map(|frame| frame.reason.as_str()).filter(|reason| !reason.is_empty())
+        self.last_words().map(|farewell| farewell.reason.as_ref()).filter(|reason| !reason.is_empty())
     }
 
-    /// Ends the stream and says why; the reason is cut to what a WebSocket can say.
-    pub async fn end(&mut self, reason: &str) -> io::Result<()> {
-        let mut length = reason.len().min(120);
-        while !reason.is_char_boundary(length) {
-            length -= 1;
-        }
-        let code = tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode::Normal;
-        let frame = CloseFrame { code, reason: reason[..length].into() };
-        match self.socket.close(Some(frame)).await {
-            Ok(()) | Err(Error::ConnectionClosed | Error::AlreadyClosed) => Ok(()),
-            Err(error) => Err(io(error)),
-        }
+    /// With what the other side ended the stream; none if it did not, or left without a word.
+    pub fn last_words(&self) -> Option<&Farewell> {
+        self.farewell.as_ref()
+    }
+
+    /// Ends the stream and says why. This takes as long as the other side takes to hear it.
+    pub async fn end(&mut self, farewell: impl Into<Farewell>) -> io::Result<()> {
+        let frame = farewell.into().frame();
+        over(futures_util::SinkExt::send(&mut self.socket, Message::Close(Some(frame))).await)?;
+        // A connection that is closed with something unread is reset, and the last words can be lost with it.
+        while let Some(Ok(_)) = self.socket.next().await {}
+        Ok(())
+    }
+}
+
+/// What is over already need not be ended.
+fn over(result: Result<(), Error>) -> io::Result<()> {
+    match result {
+        Ok(())
+        | Err(
+            Error::ConnectionClosed | Error::AlreadyClosed | Error::Protocol(ProtocolError::SendAfterClosing),
+        ) => Ok(()),
+        Err(error) => Err(io(error)),
     }
 }
 
@@ -81,9 +95,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
                     return Poll::Ready(Ok(()));
                 }
                 // A client that goes away without a word has ended the stream all the same.
-                Some(Err(Error::Protocol(
-                    tokio_tungstenite::tungstenite::error::ProtocolError::ResetWithoutClosingHandshake,
-                ))) => return Poll::Ready(Ok(())),
+                Some(Err(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake))) => {
+                    return Poll::Ready(Ok(()));
+                }
                 Some(Err(error)) => return Poll::Ready(Err(io(error))),
                 Some(Ok(message)) => message,
             };
@@ -91,7 +105,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
                 Message::Binary(bytes) => this.rest = bytes,
                 Message::Text(text) => this.rest = text.into(),
                 Message::Close(frame) => {
-                    this.farewell = frame;
+                    this.farewell = Some(frame.map_or(Farewell::NORMAL, Farewell::from));
                     // Our answer goes out if it can; the other side may be gone already.
                     let _ = Pin::new(&mut this.socket).poll_flush(context);
                     return Poll::Ready(Ok(()));
@@ -129,13 +143,65 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // What was written before goes out first.
+        over(ready!(Pin::new(&mut self.socket).poll_flush(context)))?;
         if !self.closing {
-            ready!(Pin::new(&mut self.socket).poll_flush(context)).map_err(io)?;
             self.closing = true;
+            let goodbye = Message::Close(Some(Farewell::NORMAL.frame()));
+            over(Pin::new(&mut self.socket).start_send(goodbye))?;
         }
-        match ready!(Pin::new(&mut self.socket).poll_close(context)) {
-            Ok(()) | Err(Error::ConnectionClosed | Error::AlreadyClosed) => Poll::Ready(Ok(())),
-            Err(error) => Poll::Ready(Err(io(error))),
-        }
+        Pin::new(&mut self.socket).poll_flush(context).map(over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+    use super::*;
+    use crate::farewell::Code;
+
+    /// A client and a server that have shaken hands.
+    async fn pair() -> (Stream<DuplexStream>, Stream<DuplexStream>) {
+        let (one, other) = duplex(1000);
+        tokio::join!(Stream::new(one, Role::Client), Stream::new(other, Role::Server))
+    }
+
+    #[tokio::test]
+    async fn a_reason_and_its_code_are_told_to_the_other_side() {
+        let (mut user, mut machine) = pair().await;
+        let told = tokio::spawn(async move {
+            machine.write_all(b"last words").await.unwrap();
+            machine.end(Farewell::new(Code::POLICY, "somebody else took over")).await
+        });
+        // What is on its way in the other direction is not in the way.
+        user.write_all(b"typed").await.unwrap();
+        let mut got = Vec::new();
+        user.read_to_end(&mut got).await.unwrap();
+        assert_eq!(got, b"last words");
+        assert_eq!(user.farewell(), Some("somebody else took over"));
+        assert_eq!(user.last_words().unwrap().code, Code::POLICY);
+        told.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn who_closes_in_order_has_nothing_to_explain() {
+        let (mut user, mut machine) = pair().await;
+        user.shutdown().await.unwrap();
+        machine.read_to_end(&mut Vec::new()).await.unwrap();
+        assert_eq!((machine.last_words(), machine.farewell()), (Some(&Farewell::NORMAL), None));
+        // It is too late for a reason, and no mistake to give one.
+        machine.end("too late").await.unwrap();
+        machine.shutdown().await.unwrap();
+        user.read_to_end(&mut Vec::new()).await.unwrap();
+        assert_eq!(user.farewell(), None);
+    }
+
+    #[tokio::test]
+    async fn who_is_gone_has_said_nothing() {
+        let (user, mut machine) = pair().await;
+        drop(user);
+        machine.read_to_end(&mut Vec::new()).await.unwrap();
+        assert_eq!(machine.last_words(), None);
     }
 }

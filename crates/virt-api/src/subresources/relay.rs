@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use kubevirt_streams::{Stream, Upgraded};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use kubevirt_streams::{Code, Ended, Farewell, Stream, Upgraded, relay as carry};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -14,20 +14,38 @@ use tokio_util::sync::CancellationToken;
 /// How long a side may take to hear that it is over.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// What a client is told when this server ends.
+const RESTARTING: Farewell =
+    Farewell::new(Code::RESTART, "this virt-api ends; connect again to reach another");
+/// What a client is told when a handler has left without a word.
+const HANDLER_LOST: Farewell = Farewell::new(Code::BROKEN, "the connection to virt-handler is lost");
+
 /// The far side of a stream.
 pub trait Far: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// How much is carried at a time: there may be hundreds of streams.
     const PIECE: usize = 8 << 10;
 
-    /// Why it ended, if it said so.
-    fn reason(&self) -> Option<&str> {
-        None
+    /// What its end means to the client: it ended by itself, or by this error.
+    fn parting(&self, error: Option<&io::Error>) -> Farewell {
+        of_port(error)
+    }
+}
+
+/// A port that is closed is the end of the stream; one that breaks is not.
+fn of_port(error: Option<&io::Error>) -> Farewell {
+    match error {
+        None => Farewell::NORMAL,
+        Some(error) => {
+            let reason = format!("the connection to the guest broke: {error}").into();
+            Farewell { code: Code::BROKEN, reason }
+        }
     }
 }
 
 impl Far for Stream<Upgraded> {
-    fn reason(&self) -> Option<&str> {
-        self.farewell()
+    /// However a handler is lost, it is lost unless it has said goodbye.
+    fn parting(&self, _: Option<&io::Error>) -> Farewell {
+        self.last_words().cloned().unwrap_or(HANDLER_LOST)
     }
 }
 
@@ -80,64 +98,43 @@ impl AsyncWrite for Datagrams {
     }
 }
 
-enum End {
-    Client,
-    Far,
-    Told,
-}
-
-/// Carries bytes both ways until one side ends, and tells the other; why, if the far side said why.
+/// Carries bytes both ways until one side ends, and tells the other. The client hears what the far side said last.
 pub async fn relay<F: Far>(mut client: Stream<Upgraded>, mut far: F, stop: &CancellationToken) {
-    let end = {
-        let (from_client, to_client) = tokio::io::split(&mut client);
-        let (from_far, to_far) = tokio::io::split(&mut far);
-        tokio::select! {
-            result = carry(from_client, to_far, F::PIECE) => {
-                note("client", &result);
-                End::Client
-            }
-            result = carry(from_far, to_client, F::PIECE) => {
-                note("far side", &result);
-                End::Far
-            }
-            () = stop.cancelled() => End::Told,
+    let ended = stop.run_until_cancelled(carry(&mut client, &mut far, F::PIECE)).await;
+    let to_client = last_words(ended.as_ref(), |error| far.parting(error));
+    let tell_client = async {
+        if let Some(words) = to_client {
+            let _ = client.end(words).await;
         }
     };
-    let farewell = async {
-        match end {
-            End::Client => far.shutdown().await,
-            End::Far => {
-                let reason = far.reason().unwrap_or_default().to_owned();
-                if reason.is_empty() { client.shutdown().await } else { client.end(&reason).await }
-            }
-            End::Told => {
-                let told = client.end("this virt-api ends; connect again to reach another").await;
-                far.shutdown().await.and(told)
-            }
-        }
+    let tell_far = async {
+        let _ = far.shutdown().await;
     };
     // Who does not listen any more need not be told.
-    let _ = timeout(FAREWELL, farewell).await;
+    let _ = timeout(FAREWELL, async { tokio::join!(tell_client, tell_far) }).await;
 }
 
-fn note(side: &str, result: &io::Result<()>) {
-    if let Err(error) = result {
-        tracing::debug!("the stream of the {side} broke: {error}");
-    }
-}
-
-async fn carry<R, W>(mut from: R, mut to: W, piece: usize) -> io::Result<()>
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
-    let mut buffer = vec![0; piece];
-    loop {
-        let length = from.read(&mut buffer).await?;
-        if length == 0 {
-            return Ok(());
+/// What the client is told; nothing if it was the client who ended. No end at all is the order to stop.
+fn last_words(
+    ended: Option<&Ended>,
+    of_far: impl FnOnce(Option<&io::Error>) -> Farewell,
+) -> Option<Farewell> {
+    match ended {
+        None => Some(RESTARTING),
+        Some(Ended::One(error)) => {
+            if let Some(error) = error {
+                tracing::debug!("the stream of the client broke: {error}");
+            }
+            None
         }
-        to.write_all(&buffer[..length]).await?;
-        to.flush().await?;
+        Some(Ended::Other(error)) => {
+            if let Some(error) = error {
+                tracing::debug!("the stream of the far side broke: {error}");
+            }
+            Some(of_far(error.as_ref()))
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

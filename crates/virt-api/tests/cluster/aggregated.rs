@@ -13,7 +13,7 @@ use kube::client::Body;
 use kube::{Api, Client};
 use kubevirt_component::serve::Server as Https;
 use kubevirt_component::tls::{Authorities, Clients, Files, Policy, Tls};
-use kubevirt_streams::{Offer, Stream, Upgraded, accept};
+use kubevirt_streams::{Code, Farewell, Offer, Stream, Upgraded, accept};
 use rcgen::ExtendedKeyUsagePurpose;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,6 +28,9 @@ const GROUPS: [(&str, [&str; 2]); 2] = [
     ("subresources.kubevirt.io", ["v1", "v1alpha3"]),
     ("subresources.template.kubevirt.io", ["v1alpha1", "v1beta1"]),
 ];
+
+/// How the handler's streams end.
+pub const TAKEN_OVER: Farewell = Farewell::new(Code::POLICY, "somebody else took over");
 
 /// What the API server answered.
 #[derive(Debug)]
@@ -215,7 +218,7 @@ async fn respond(notes: Arc<Mutex<Vec<String>>>, mut request: ServerRequest) -> 
             let mut bytes = [0; 5];
             if stream.read_exact(&mut bytes).await.is_ok() {
                 stream.write_all(&bytes).await.unwrap();
-                stream.end("somebody else took over").await.unwrap();
+                stream.end(TAKEN_OVER).await.unwrap();
             }
         });
         return response.map(|()| ServerBody::empty());

@@ -268,7 +268,7 @@ async fn nodes_do_what_is_asked(server: &Server<'_>) -> Result<()> {
     stream.write_all(b"hello").await?;
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await?;
-    assert_eq!((bytes.as_slice(), stream.farewell()), (&b"hello"[..], Some("somebody else took over")));
+    assert_eq!((bytes.as_slice(), stream.last_words()), (&b"hello"[..], Some(&aggregated::TAKEN_OVER)));
     drop(open(server, "virtualmachineinstances/guest/vnc?preserveSession=true").await.context("vnc")?);
     assert_eq!(handler.asked(), ["GET guest/console", "GET guest/vnc?preserveSession=true"]);
     let plain = get(server, &path(server, "virtualmachineinstances/guest/console")).await?;

@@ -10,6 +10,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use kubevirt_streams::Ended;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 
@@ -24,8 +25,8 @@ const LINE: usize = 1 << 10;
 /// How long a viewer may take for what came last.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Carries bytes both ways until one side ends. True if it was the guest's.
-pub(super) async fn relay<V, G>(viewer: V, guest: G) -> io::Result<bool>
+/// Carries bytes both ways until one side ends: the viewer is the one, the guest the other.
+pub(super) async fn relay<V, G>(viewer: V, guest: G) -> Ended
 where
     V: AsyncRead + AsyncWrite,
     G: AsyncRead + AsyncWrite,
@@ -35,46 +36,57 @@ where
     let waiting = Waiting::default();
     let mut showing = std::pin::pin!(show(&waiting, to_viewer));
     tokio::select! {
-        typed = type_in(from_viewer, to_guest) => typed.map(|()| false),
-        shown = &mut showing => shown.map(|()| true),
-        read = listen(&waiting, from_guest) => {
+        ended = type_in(from_viewer, to_guest) => ended,
+        error = &mut showing => Ended::One(error),
+        error = listen(&waiting, from_guest) => {
             // What the guest said last is what one wants to know.
             waiting.end();
             let _ = tokio::time::timeout(LAST_WORDS, showing).await;
-            read.map(|()| true)
+            Ended::Other(error)
         }
     }
 }
 
 /// What the viewer types.
-async fn type_in(mut viewer: impl AsyncRead + Unpin, mut guest: impl AsyncWrite + Unpin) -> io::Result<()> {
+async fn type_in(mut viewer: impl AsyncRead + Unpin, mut guest: impl AsyncWrite + Unpin) -> Ended {
     let mut buffer = vec![0; PIECE];
     loop {
-        match viewer.read(&mut buffer).await? {
-            0 => return Ok(()),
-            length => guest.write_all(&buffer[..length]).await?,
+        match viewer.read(&mut buffer).await {
+            Ok(0) => return Ended::One(None),
+            Ok(length) => {
+                if let Err(error) = guest.write_all(&buffer[..length]).await {
+                    return Ended::Other(Some(error));
+                }
+            }
+            Err(error) => return Ended::One(Some(error)),
         }
     }
 }
 
-/// Takes what the guest says, at once and always.
-async fn listen(waiting: &Waiting, mut guest: impl AsyncRead + Unpin) -> io::Result<()> {
+/// Takes what the guest says, at once and always, until it ends.
+async fn listen(waiting: &Waiting, mut guest: impl AsyncRead + Unpin) -> Option<io::Error> {
     let mut buffer = vec![0; PIECE];
     loop {
-        match guest.read(&mut buffer).await? {
-            0 => return Ok(()),
-            length => waiting.put(&buffer[..length]),
+        match guest.read(&mut buffer).await {
+            Ok(0) => return None,
+            Ok(length) => waiting.put(&buffer[..length]),
+            Err(error) => return Some(error),
         }
     }
 }
 
-/// Gives the viewer what there is, as fast as it takes it.
-async fn show(waiting: &Waiting, mut viewer: impl AsyncWrite + Unpin) -> io::Result<()> {
+/// Gives the viewer what there is, as fast as it takes it, until nothing more comes.
+async fn show(waiting: &Waiting, mut viewer: impl AsyncWrite + Unpin) -> Option<io::Error> {
     while let Some(piece) = waiting.next().await {
-        viewer.write_all(&piece).await?;
-        viewer.flush().await?;
+        let shown = async {
+            viewer.write_all(&piece).await?;
+            viewer.flush().await
+        };
+        if let Err(error) = shown.await {
+            return Some(error);
+        }
     }
-    Ok(())
+    None
 }
 
 /// What the viewer has not taken yet.
@@ -241,7 +253,7 @@ mod tests {
         viewer.read_to_end(&mut shown).await.unwrap();
         assert!(shown.len() < LIMIT + 20_000, "{}", shown.len());
         assert!(shown.ends_with(b"\nlogin: "));
-        assert!(relaying.await.unwrap().unwrap(), "the guest has ended");
+        assert!(matches!(relaying.await.unwrap(), Ended::Other(None)), "the guest has ended");
     }
 
     #[tokio::test]

@@ -7,8 +7,9 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{Response, StatusCode};
-use kubevirt_streams::{Accepted, Stream, Upgraded, accept, join};
-use tokio::io::{AsyncRead, AsyncWrite};
+use kubevirt_streams::{Accepted, Code, Ended, Farewell, Stream, Upgraded, accept, relay};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -21,12 +22,17 @@ use super::{Shared, console, vsock};
 /// How long a client may take to hear why a stream ends.
 pub(super) const FAREWELL: Duration = Duration::from_secs(5);
 
+/// How much is carried at a time: there may be hundreds of streams.
+const PIECE: usize = 8 << 10;
+
 /// What a viewer is told whose place somebody else has taken.
-pub(super) const TAKEN_OVER: &str = "another viewer has connected, and only one can be connected at a time";
+pub(super) const TAKEN_OVER: Farewell =
+    Farewell::new(Code::POLICY, "another viewer has connected, and only one can be connected at a time");
 /// What everyone is told when the handler ends.
-const RESTARTING: &str = "virt-handler ends here: connect again";
+pub(super) const RESTARTING: Farewell = Farewell::new(Code::RESTART, "virt-handler ends here: connect again");
 /// What a viewer is told when the machine has ended, or has moved.
-const MACHINE_ENDED: &str = "the virtual machine instance has closed the connection";
+pub(super) const MACHINE_ENDED: Farewell =
+    Farewell::new(Code::AWAY, "the virtual machine instance has closed the connection");
 
 /// How bytes are carried.
 #[derive(Clone, Copy)]
@@ -171,27 +177,38 @@ where
         Err(error) => return tracing::debug!(%error, "a client has left before its stream began"),
     };
     let relayed = async {
-        let guest = guest;
+        let mut guest = guest;
         match manner {
             Manner::Console => console::relay(&mut client, guest).await,
-            Manner::Whole => join(&mut client, guest).await.map(|()| true),
+            Manner::Whole => {
+                let ended = relay(&mut client, &mut guest, PIECE).await;
+                if let Ended::One(_) = ended {
+                    // A guest that speaks TLS must know that nothing was cut off.
+                    let _ = timeout(FAREWELL, guest.shutdown()).await;
+                }
+                ended
+            }
         }
     };
     let why = tokio::select! {
         () = hold.wanted() => Some(TAKEN_OVER),
         () = stop.cancelled() => Some(RESTARTING),
-        relayed = relayed => match relayed {
-            Ok(true) => Some(MACHINE_ENDED),
-            Ok(false) => None,
-            Err(error) => {
-                tracing::debug!(%error, "a stream has broken");
-                None
-            }
-        },
+        ended = relayed => farewell(&ended),
     };
     // The connection to the guest is closed by now: whoever waits for it need not wait for our client.
     drop(hold);
     if let Some(why) = why {
-        let _ = tokio::time::timeout(FAREWELL, client.end(why)).await;
+        let _ = timeout(FAREWELL, client.end(why)).await;
+    }
+}
+
+/// What the client is told at the end; nothing if it was the client who ended.
+fn farewell(ended: &Ended) -> Option<Farewell> {
+    if let Ended::One(Some(error)) | Ended::Other(Some(error)) = ended {
+        tracing::debug!(%error, "a stream has broken");
+    }
+    match ended {
+        Ended::One(_) => None,
+        Ended::Other(_) => Some(MACHINE_ENDED),
     }
 }

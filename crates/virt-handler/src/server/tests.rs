@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::routing::get;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use kubevirt_streams::{Offer, Stream, Upgraded};
+use kubevirt_streams::{Code, Farewell, Offer, Stream, Upgraded};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 use super::answers::Answer;
 use super::find::Socket;
 use super::seats::Seats;
-use super::streams::{Manner, TAKEN_OVER, View};
+use super::streams::{MACHINE_ENDED, Manner, RESTARTING, TAKEN_OVER, View};
 use crate::testing::Folder;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -74,10 +74,10 @@ impl Machine {
     }
 }
 
-async fn ends(mut viewer: Stream<Upgraded>) -> (Vec<u8>, Option<String>) {
+async fn ends(mut viewer: Stream<Upgraded>) -> (Vec<u8>, Option<Farewell>) {
     let mut rest = Vec::new();
     tokio::time::timeout(PATIENCE, viewer.read_to_end(&mut rest)).await.unwrap().unwrap();
-    (rest, viewer.farewell().map(str::to_owned))
+    (rest, viewer.last_words().cloned())
 }
 
 async fn says(guest: &mut UnixStream, viewer: &mut Stream<Upgraded>, word: &[u8]) {
@@ -95,7 +95,7 @@ async fn a_second_viewer_takes_over_and_the_first_hears_why() {
         let mut guest = machine.accept().await;
         says(&mut guest, &mut first, b"hello first").await;
         let mut second = machine.view("?preserveSession=false").await.unwrap();
-        assert_eq!(ends(first).await, (Vec::new(), Some(TAKEN_OVER.to_owned())));
+        assert_eq!(ends(first).await, (Vec::new(), Some(TAKEN_OVER)));
         assert_eq!(guest.read(&mut [0; 1]).await.unwrap(), 0, "the first connection is closed");
         let mut guest = machine.accept().await;
         says(&mut guest, &mut second, b"hello second").await;
@@ -130,18 +130,41 @@ async fn a_viewer_who_must_not_be_disturbed_is_not() {
 
 #[tokio::test]
 async fn the_end_of_a_machine_and_of_the_handler_are_told() {
-    let machine = Machine::new(Manner::Console);
-    let viewer = machine.view("").await.unwrap();
-    let mut guest = machine.accept().await;
-    guest.write_all(b"Power down.\n").await.unwrap();
-    drop(guest);
-    let (last, why) = ends(viewer).await;
-    assert_eq!(last, b"Power down.\n");
-    assert!(why.unwrap().contains("has closed the connection"));
-    let viewer = machine.view("").await.unwrap();
-    let _guest = machine.accept().await;
-    machine.stop.cancel();
-    assert!(ends(viewer).await.1.unwrap().contains("connect again"));
+    for manner in [Manner::Console, Manner::Whole] {
+        let machine = Machine::new(manner);
+        let viewer = machine.view("").await.unwrap();
+        let mut guest = machine.accept().await;
+        guest.write_all(b"Power down.\n").await.unwrap();
+        drop(guest);
+        assert_eq!(ends(viewer).await, (b"Power down.\n".to_vec(), Some(MACHINE_ENDED)));
+        let viewer = machine.view("").await.unwrap();
+        let _guest = machine.accept().await;
+        machine.stop.cancel();
+        assert_eq!(ends(viewer).await, (Vec::new(), Some(RESTARTING)));
+    }
+}
+
+#[tokio::test]
+async fn what_the_viewer_ends_itself_is_no_failure() {
+    for manner in [Manner::Console, Manner::Whole] {
+        let machine = Machine::new(manner);
+        let mut viewer = machine.view("").await.unwrap();
+        let mut guest = machine.accept().await;
+        viewer.write_all(b"logout\n").await.unwrap();
+        viewer.shutdown().await.unwrap();
+        let mut typed = Vec::new();
+        tokio::time::timeout(PATIENCE, guest.read_to_end(&mut typed)).await.unwrap().unwrap();
+        assert_eq!(typed, b"logout\n");
+        assert_eq!(ends(viewer).await, (Vec::new(), Some(Farewell::NORMAL)));
+    }
+}
+
+/// KubeVirt's virtctl ends in silence, and with success, after a normal end.
+#[test]
+fn no_viewer_is_sent_away_as_if_all_were_well() {
+    for farewell in [TAKEN_OVER, RESTARTING, MACHINE_ENDED] {
+        assert!(farewell.code != Code::NORMAL && !farewell.reason.is_empty(), "{farewell:?}");
+    }
 }
 
 #[tokio::test]

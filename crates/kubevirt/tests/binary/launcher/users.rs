@@ -214,4 +214,5 @@ async fn a_guest_is_seen_and_commanded_through_the_door() {
     pod.call(async |mut commands, request| commands.kill_virtual_machine(request).await).await.unwrap();
     let ended = tokio::time::timeout(PATIENCE, second.read_to_end(&mut rest)).await;
     ended.expect("the stream ends").unwrap();
+    assert!(second.farewell().unwrap().contains("has closed the connection"), "{:?}", second.farewell());
 }

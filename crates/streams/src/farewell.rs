@@ -1,0 +1,80 @@
+//! How a stream ends: with a number for programs and a reason for people.
+
+use std::borrow::Cow;
+
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+
+/// How many bytes of a reason a WebSocket can carry.
+const LONGEST: usize = 123;
+
+/// The number. Clients of KubeVirt take [`Code::NORMAL`] for an end that nobody need be told of, and any other for a
+/// failure, which they report with the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Code(u16);
+
+impl Code {
+    /// It is over.
+    pub const NORMAL: Self = Self(1000);
+    /// The one who was spoken to is gone.
+    pub const AWAY: Self = Self(1001);
+    /// It is not allowed to go on.
+    pub const POLICY: Self = Self(1008);
+    /// Something does not work.
+    pub const BROKEN: Self = Self(1011);
+    /// The server ends; another, or the next, will answer.
+    pub const RESTART: Self = Self(1012);
+}
+
+/// The last words of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Farewell {
+    /// What kind of end it is.
+    pub code: Code,
+    /// Why; empty if there is nothing to say.
+    pub reason: Cow<'static, str>,
+}
+
+impl Farewell {
+    /// An end that needs no words.
+    pub const NORMAL: Self = Self::new(Code::NORMAL, "");
+
+    /// With a reason, which is cut to what a WebSocket can say.
+    pub const fn new(code: Code, reason: &'static str) -> Self {
+        Self { code, reason: Cow::Borrowed(reason) }
+    }
+
+    pub(crate) fn frame(&self) -> CloseFrame {
+        let mut length = self.reason.len().min(LONGEST);
+        while !self.reason.is_char_boundary(length) {
+            length -= 1;
+        }
+        CloseFrame { code: self.code.0.into(), reason: self.reason[..length].into() }
+    }
+}
+
+impl From<CloseFrame> for Farewell {
+    fn from(frame: CloseFrame) -> Self {
+        Self { code: Code(frame.code.into()), reason: Cow::Owned(frame.reason.as_str().to_owned()) }
+    }
+}
+
+/// Only a reason: whoever gives it goes away.
+impl From<&'static str> for Farewell {
+    fn from(reason: &'static str) -> Self {
+        Self::new(Code::AWAY, reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_cut_between_letters() {
+        let long = Farewell { code: Code::AWAY, reason: "é".repeat(100).into() };
+        let frame = long.frame();
+        assert_eq!((frame.reason.as_str(), u16::from(frame.code)), ("é".repeat(61).as_str(), 1001));
+        let short = Farewell::new(Code::RESTART, "soon");
+        assert_eq!(Farewell::from(short.frame()), short);
+    }
+}
