@@ -1,8 +1,11 @@
 //! How a stream ends: with a number for programs and a reason for people.
 
 use std::borrow::Cow;
+use std::io;
 
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+
+use crate::stream::TooLarge;
 
 /// How many bytes of a reason a WebSocket can carry.
 const LONGEST: usize = 123;
@@ -19,6 +22,8 @@ impl Code {
     pub const AWAY: Self = Self(1001);
     /// It is not allowed to go on.
     pub const POLICY: Self = Self(1008);
+    /// A message is larger than what is taken.
+    pub const TOO_LARGE: Self = Self(1009);
     /// Something does not work.
     pub const BROKEN: Self = Self(1011);
     /// The server ends; another, or the next, will answer.
@@ -41,6 +46,12 @@ impl Farewell {
     /// With a reason, which is cut to what a WebSocket can say.
     pub const fn new(code: Code, reason: &'static str) -> Self {
         Self { code, reason: Cow::Borrowed(reason) }
+    }
+
+    /// For who made a mistake that ended the stream, by the error of reading it; none if it just broke.
+    pub fn after(error: &io::Error) -> Option<Self> {
+        let mistake = error.get_ref()?.downcast_ref::<TooLarge>()?;
+        Some(Self { code: Code::TOO_LARGE, reason: mistake.to_string().into() })
     }
 
     pub(crate) fn frame(&self) -> CloseFrame {
@@ -76,5 +87,15 @@ mod tests {
         assert_eq!((frame.reason.as_str(), u16::from(frame.code)), ("é".repeat(61).as_str(), 1001));
         let short = Farewell::new(Code::RESTART, "soon");
         assert_eq!(Farewell::from(short.frame()), short);
+    }
+
+    #[test]
+    fn only_mistakes_of_clients_are_explained_to_them() {
+        let mistake = io::Error::new(io::ErrorKind::InvalidData, TooLarge);
+        assert_eq!(Farewell::after(&mistake).unwrap().code, Code::TOO_LARGE);
+        let broken = io::Error::new(io::ErrorKind::InvalidData, "bad record MAC");
+        for broken in [broken, io::ErrorKind::ConnectionReset.into(), io::Error::from_raw_os_error(104)] {
+            assert_eq!(Farewell::after(&broken), None, "{broken}");
+        }
     }
 }

@@ -16,7 +16,7 @@ pub use farewell::{Code, Farewell};
 pub use join::join;
 pub use offer::{Offer, Refused};
 pub use relay::{Ended, relay};
-pub use stream::Stream;
+pub use stream::{Stream, TooLarge};
 
 /// The sub-protocol that clients of KubeVirt name.
 pub const PROTOCOL: &str = "plain.kubevirt.io";

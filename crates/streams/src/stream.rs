@@ -4,8 +4,9 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use futures_util::{Sink, Stream as _, StreamExt};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use futures_util::stream::FusedStream;
+use futures_util::{Sink, SinkExt, Stream as _, StreamExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
@@ -15,6 +16,11 @@ use crate::farewell::Farewell;
 
 /// The largest message that is taken. Pieces of a stream are small; this bounds what a client can make us hold.
 const LARGEST: usize = 4 << 20;
+/// A message has more than is taken at once.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("a message has more than {LARGEST} bytes: send the stream in smaller ones")]
+pub struct TooLarge;
+
 /// How much is written as one message.
 const PIECE: usize = 64 << 10;
 
@@ -56,9 +62,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
     /// Ends the stream and says why. This takes as long as the other side takes to hear it.
     pub async fn end(&mut self, farewell: impl Into<Farewell>) -> io::Result<()> {
         let frame = farewell.into().frame();
-        over(futures_util::SinkExt::send(&mut self.socket, Message::Close(Some(frame))).await)?;
+        over(self.socket.send(Message::Close(Some(frame))).await)?;
         // A connection that is closed with something unread is reset, and the last words can be lost with it.
-        while let Some(Ok(_)) = self.socket.next().await {}
+        if self.socket.is_terminated() {
+            // Nothing can be made of what comes any more, and it need not be.
+            let mut rest = vec![0; PIECE];
+            while self.socket.get_mut().read(&mut rest).await.is_ok_and(|length| length > 0) {}
+        } else {
+            while let Some(Ok(_)) = self.socket.next().await {}
+        }
         Ok(())
     }
 }
@@ -78,6 +90,7 @@ fn io(error: Error) -> io::Error {
     match error {
         Error::Io(error) => error,
         Error::ConnectionClosed | Error::AlreadyClosed => io::ErrorKind::BrokenPipe.into(),
+        Error::Capacity(_) => io::Error::new(io::ErrorKind::InvalidData, TooLarge),
         other => io::Error::other(other),
     }
 }
@@ -156,7 +169,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 
     use super::*;
     use crate::farewell::Code;
@@ -195,6 +208,23 @@ mod tests {
         machine.shutdown().await.unwrap();
         user.read_to_end(&mut Vec::new()).await.unwrap();
         assert_eq!(user.farewell(), None);
+    }
+
+    #[tokio::test]
+    async fn who_sends_a_message_that_is_too_large_is_told() {
+        let (one, other) = duplex(1000);
+        let mut client = WebSocketStream::from_raw_socket(one, Role::Client, None).await;
+        let mut machine = Stream::new(other, Role::Server).await;
+        let serving = tokio::spawn(async move {
+            let error = machine.read_to_end(&mut Vec::new()).await.unwrap_err();
+            machine.end(Farewell::after(&error).unwrap()).await
+        });
+        client.send(Message::Binary(vec![0; LARGEST + 1].into())).await.unwrap();
+        let Some(Ok(Message::Close(Some(frame)))) = client.next().await else { panic!() };
+        assert_eq!(u16::from(frame.code), 1009);
+        assert!(frame.reason.contains("4194304"), "{frame}");
+        drop(client);
+        serving.await.unwrap().unwrap();
     }
 
     #[tokio::test]

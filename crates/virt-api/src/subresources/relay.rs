@@ -114,18 +114,22 @@ pub async fn relay<F: Far>(mut client: Stream<Upgraded>, mut far: F, stop: &Canc
     let _ = timeout(FAREWELL, async { tokio::join!(tell_client, tell_far) }).await;
 }
 
-/// What the client is told; nothing if it was the client who ended. No end at all is the order to stop.
+/// What the client is told; nothing if it was the client who ended, unless by a mistake. No end at all is the order to
+/// stop.
 fn last_words(
     ended: Option<&Ended>,
     of_far: impl FnOnce(Option<&io::Error>) -> Farewell,
 ) -> Option<Farewell> {
     match ended {
         None => Some(RESTARTING),
-        Some(Ended::One(error)) => {
-            if let Some(error) = error {
-                tracing::debug!("the stream of the client broke: {error}");
+        Some(Ended::One(None)) => None,
+        Some(Ended::One(Some(error))) => {
+            let words = Farewell::after(error);
+            match &words {
+                Some(_) => tracing::warn!("ended the stream of a client: {error}"),
+                None => tracing::debug!("the stream of the client broke: {error}"),
             }
-            None
+            words
         }
         Some(Ended::Other(error)) => {
             if let Some(error) = error {

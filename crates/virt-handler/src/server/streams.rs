@@ -202,13 +202,23 @@ where
     }
 }
 
-/// What the client is told at the end; nothing if it was the client who ended.
-fn farewell(ended: &Ended) -> Option<Farewell> {
-    if let Ended::One(Some(error)) | Ended::Other(Some(error)) = ended {
-        tracing::debug!(%error, "a stream has broken");
-    }
+/// What the client is told at the end; nothing if it was the client who ended, unless by a mistake.
+pub(super) fn farewell(ended: &Ended) -> Option<Farewell> {
     match ended {
-        Ended::One(_) => None,
-        Ended::Other(_) => Some(MACHINE_ENDED),
+        Ended::One(None) => None,
+        Ended::One(Some(error)) => {
+            let words = Farewell::after(error);
+            match &words {
+                Some(_) => tracing::warn!("ended the stream of a client: {error}"),
+                None => tracing::debug!("the stream of a client broke: {error}"),
+            }
+            words
+        }
+        Ended::Other(error) => {
+            if let Some(error) = error {
+                tracing::debug!("the stream of a guest broke: {error}");
+            }
+            Some(MACHINE_ENDED)
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Viewers of one machine, over real sockets.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use axum::extract::{Request, State};
 use axum::routing::get;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use kubevirt_streams::{Code, Farewell, Offer, Stream, Upgraded};
+use kubevirt_streams::{Code, Ended, Farewell, Offer, Stream, TooLarge, Upgraded};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +19,7 @@ use tokio_util::task::TaskTracker;
 use super::answers::Answer;
 use super::find::Socket;
 use super::seats::Seats;
-use super::streams::{MACHINE_ENDED, Manner, RESTARTING, TAKEN_OVER, View};
+use super::streams::{MACHINE_ENDED, Manner, RESTARTING, TAKEN_OVER, View, farewell};
 use crate::testing::Folder;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -156,6 +157,21 @@ async fn what_the_viewer_ends_itself_is_no_failure() {
         tokio::time::timeout(PATIENCE, guest.read_to_end(&mut typed)).await.unwrap().unwrap();
         assert_eq!(typed, b"logout\n");
         assert_eq!(ends(viewer).await, (Vec::new(), Some(Farewell::NORMAL)));
+    }
+}
+
+#[test]
+fn who_ends_a_stream_by_mistake_is_told() {
+    let broken = || Some(io::Error::from(io::ErrorKind::ConnectionReset));
+    let mistake = || Some(io::Error::new(io::ErrorKind::InvalidData, TooLarge));
+    for (ended, expected) in [
+        (Ended::One(None), None),
+        (Ended::One(broken()), None),
+        (Ended::One(mistake()), Some(Code::TOO_LARGE)),
+        (Ended::Other(None), Some(Code::AWAY)),
+        (Ended::Other(broken()), Some(Code::AWAY)),
+    ] {
+        assert_eq!(farewell(&ended).map(|words| words.code), expected, "{ended:?}");
     }
 }
 

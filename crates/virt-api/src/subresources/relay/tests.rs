@@ -2,7 +2,7 @@ use axum::body::Body;
 use axum::http::Request;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use kubevirt_streams::{Offer, accept};
+use kubevirt_streams::{Offer, TooLarge, accept};
 use tokio::io::{AsyncReadExt, duplex};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -119,6 +119,7 @@ fn only_an_end_in_order_is_called_normal() {
         (None, Some(Code::RESTART)),
         (Some(Ended::One(None)), None),
         (Some(Ended::One(error())), None),
+        (Some(Ended::One(Some(io::Error::new(io::ErrorKind::InvalidData, TooLarge)))), Some(Code::TOO_LARGE)),
         (Some(Ended::Other(None)), Some(Code::NORMAL)),
         (Some(Ended::Other(error())), Some(Code::BROKEN)),
     ] {
