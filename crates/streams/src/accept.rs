@@ -8,6 +8,7 @@ use hyper_util::rt::TokioIo;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
+use crate::pulse::Pulse;
 use crate::stream::Stream;
 use crate::{PROTOCOL, Upgraded};
 
@@ -25,16 +26,24 @@ pub enum NotAStream {
     Key,
 }
 
-/// A stream that is there as soon as the answer is sent.
+/// A stream that is there as soon as the answer is sent. Its client is asked from time to time whether it is there.
 #[derive(Debug)]
 pub struct Accepted {
     upgrade: OnUpgrade,
+    pulse: Pulse,
 }
 
 impl Accepted {
     /// Waits until the client has the answer.
     pub async fn stream(self) -> Result<Stream<Upgraded>, hyper::Error> {
-        Ok(Stream::new(TokioIo::new(self.upgrade.await?), Role::Server).await)
+        let stream = Stream::new(TokioIo::new(self.upgrade.await?), Role::Server).await;
+        Ok(stream.with_pulse(self.pulse))
+    }
+
+    /// The client is asked at other times than usual.
+    #[must_use]
+    pub fn with_pulse(self, pulse: Pulse) -> Self {
+        Self { pulse, ..self }
     }
 }
 
@@ -50,7 +59,7 @@ pub fn accept<B>(request: &mut Request<B>) -> Result<(Response<()>, Accepted), N
     if let Some(protocol) = protocol {
         headers.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
     }
-    Ok((response, Accepted { upgrade: hyper::upgrade::on(request) }))
+    Ok((response, Accepted { upgrade: hyper::upgrade::on(request), pulse: Pulse::default() }))
 }
 
 /// The answer to the key, and our protocol if it was named. A client that names only others hears of none: as with

@@ -5,9 +5,11 @@
 //! side of the handshake and [`Offer`] the client's; both lead to a [`Stream`], which reads and writes bytes.
 
 mod accept;
+mod beat;
 mod farewell;
 mod join;
 mod offer;
+mod pulse;
 mod relay;
 mod stream;
 
@@ -15,6 +17,7 @@ pub use accept::{Accepted, NotAStream, accept};
 pub use farewell::{Code, Farewell};
 pub use join::join;
 pub use offer::{Offer, Refused};
+pub use pulse::Pulse;
 pub use relay::{Ended, relay};
 pub use stream::{Stream, TooLarge};
 

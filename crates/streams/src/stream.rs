@@ -12,19 +12,21 @@ use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
 
+use crate::beat::Beat;
 use crate::farewell::Farewell;
+use crate::pulse::Pulse;
 
 /// The largest message that is taken. Pieces of a stream are small; this bounds what a client can make us hold.
 const LARGEST: usize = 4 << 20;
+/// How much is written as one message.
+const PIECE: usize = 64 << 10;
+
 /// A message has more than is taken at once.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("a message has more than {LARGEST} bytes: send the stream in smaller ones")]
 pub struct TooLarge;
 
-/// How much is written as one message.
-const PIECE: usize = 64 << 10;
-
-/// A WebSocket whose messages are the pieces of a stream. Pings are answered while it is read. Shutting down the
+/// A WebSocket whose messages are the pieces of a stream. Pings are sent and answered while it is read. Shutting down the
 /// writing side says goodbye.
 #[derive(Debug)]
 pub struct Stream<S> {
@@ -33,6 +35,7 @@ pub struct Stream<S> {
     rest: Bytes,
     farewell: Option<Farewell>,
     closing: bool,
+    beat: Option<Beat>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
@@ -46,7 +49,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
             .write_buffer_size(0)
             .max_write_buffer_size(LARGEST);
         let socket = WebSocketStream::from_raw_socket(connection, role, Some(config)).await;
-        Self { socket, rest: Bytes::new(), farewell: None, closing: false }
+        Self { socket, rest: Bytes::new(), farewell: None, closing: false, beat: None }
+    }
+
+    /// Reading fails from now on when the other side is gone, as far as pings can tell.
+    #[must_use]
+    pub(crate) fn with_pulse(mut self, pulse: Pulse) -> Self {
+        self.beat = Some(Beat::new(pulse));
+        self
     }
 
     /// Why the other side ended the stream, if it gave a reason.
@@ -86,7 +96,7 @@ fn over(result: Result<(), Error>) -> io::Result<()> {
     }
 }
 
-fn io(error: Error) -> io::Error {
+pub(crate) fn io(error: Error) -> io::Error {
     match error {
         Error::Io(error) => error,
         Error::ConnectionClosed | Error::AlreadyClosed => io::ErrorKind::BrokenPipe.into(),
@@ -103,7 +113,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         while this.rest.is_empty() {
-            let message = match ready!(Pin::new(&mut this.socket).poll_next(context)) {
+            let next = match Pin::new(&mut this.socket).poll_next(context) {
+                Poll::Ready(next) => next,
+                Poll::Pending => {
+                    let beat = this.beat.as_mut().filter(|_| !this.closing);
+                    return beat.map_or(Poll::Pending, |beat| beat.poll(&mut this.socket, context).map(Err));
+                }
+            };
+            let message = match next {
                 None | Some(Err(Error::ConnectionClosed | Error::AlreadyClosed)) => {
                     return Poll::Ready(Ok(()));
                 }
@@ -114,6 +131,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
                 Some(Err(error)) => return Poll::Ready(Err(io(error))),
                 Some(Ok(message)) => message,
             };
+            if let Some(beat) = &mut this.beat {
+                beat.heard(&message);
+            }
             match message {
                 Message::Binary(bytes) => this.rest = bytes,
                 Message::Text(text) => this.rest = text.into(),
@@ -138,12 +158,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let mut socket = Pin::new(&mut self.socket);
+        let this = &mut *self;
+        let mut socket = Pin::new(&mut this.socket);
         // What was written before is out first: a reader who is slow is waited for, not remembered.
         ready!(socket.as_mut().poll_flush(context)).map_err(io)?;
         ready!(socket.as_mut().poll_ready(context)).map_err(io)?;
         let piece = &bytes[..bytes.len().min(PIECE)];
         socket.as_mut().start_send(Message::Binary(Bytes::copy_from_slice(piece))).map_err(io)?;
+        if let Some(beat) = &mut this.beat {
+            beat.wrote();
+        }
         // What cannot be sent at once is sent by the next call.
         if let Poll::Ready(Err(error)) = socket.poll_flush(context) {
             return Poll::Ready(Err(io(error)));
@@ -169,7 +193,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
+    use tokio::time::Instant;
 
     use super::*;
     use crate::farewell::Code;
@@ -233,5 +260,68 @@ mod tests {
         drop(user);
         machine.read_to_end(&mut Vec::new()).await.unwrap();
         assert_eq!(machine.last_words(), None);
+    }
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// A server that waits for what its client says, and tells what came of that.
+    fn waiting(mut server: Stream<DuplexStream>) -> tokio::task::JoinHandle<io::Result<usize>> {
+        tokio::spawn(async move { server.read(&mut [0; 10]).await })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_listens_stays_however_quiet_it_is() {
+        let (mut user, machine) = pair().await;
+        let served = waiting(machine.with_pulse(Pulse::default()));
+        let silence = tokio::time::timeout(HOUR, user.read(&mut [0; 10])).await;
+        assert!(silence.is_err() && !served.is_finished());
+        user.write_all(b"hello").await.unwrap();
+        assert_eq!(served.await.unwrap().unwrap(), 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_vanishes_is_missed() {
+        let (mut user, machine) = pair().await;
+        let served = waiting(machine.with_pulse(Pulse::default()));
+        assert!(tokio::time::timeout(Duration::from_secs(70), user.read(&mut [0; 10])).await.is_err());
+        let vanished = Instant::now();
+        let error = served.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(vanished.elapsed() <= Duration::from_secs(80), "{:?}", vanished.elapsed());
+        drop(user);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_slow_or_only_pauses_is_waited_for() {
+        // What is to be read fits on the way to the reader, or it does not.
+        for length in [10, 10_000] {
+            let (mut user, machine) = pair().await;
+            let (mut from_user, mut to_user) = tokio::io::split(machine.with_pulse(Pulse::default()));
+            let served = tokio::spawn(async move { from_user.read(&mut [0; 10]).await });
+            let writing = tokio::spawn(async move { to_user.write_all(&vec![7; length]).await });
+            let mut got = vec![0; length];
+            user.read_exact(&mut got[..5]).await.unwrap();
+            tokio::time::sleep(HOUR).await;
+            user.read_exact(&mut got[5..]).await.unwrap();
+            assert_eq!(got, vec![7; length]);
+            writing.await.unwrap().unwrap();
+            assert!(!served.is_finished(), "{length}");
+            user.write_all(b"there").await.unwrap();
+            assert_eq!(served.await.unwrap().unwrap(), 5);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_missed_by_who_does_not_listen() {
+        let (mut user, machine) = pair().await;
+        let mut machine = machine.with_pulse(Pulse::default());
+        let listening = tokio::spawn(async move { user.read(&mut [0; 10]).await });
+        for _ in 0..3 {
+            // An answer is under way when the server has something else to do for a long time.
+            let heard = tokio::time::timeout(Duration::from_secs(90), machine.read(&mut [0; 10])).await;
+            assert!(heard.is_err(), "{heard:?}");
+            tokio::time::sleep(HOUR).await;
+        }
+        machine.write_all(b"hello").await.unwrap();
+        assert_eq!(listening.await.unwrap().unwrap(), 5);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{Response, StatusCode};
-use kubevirt_streams::{Accepted, Code, Ended, Farewell, Stream, Upgraded, accept, relay};
+use kubevirt_streams::{Accepted, Code, Ended, Farewell, Pulse, Stream, Upgraded, accept, relay};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,7 @@ pub(super) const MACHINE_ENDED: Farewell =
     Farewell::new(Code::AWAY, "the virtual machine instance has closed the connection");
 
 /// How bytes are carried.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Manner {
     /// The guest never waits for the client; some output may be lost.
     Console,
@@ -49,6 +49,7 @@ pub(super) struct View<'a> {
     pub(super) uid: &'a str,
     pub(super) what: &'a str,
     pub(super) manner: Manner,
+    pub(super) pulse: Pulse,
     pub(super) streams: &'a TaskTracker,
     pub(super) stop: &'a CancellationToken,
 }
@@ -61,7 +62,8 @@ pub(super) async fn console(
 ) -> Answer {
     let vmi = desk.vmi(&subject)?;
     let (seats, streams, stop) = (&desk.consoles, &desk.streams, &desk.server.stop);
-    let view = View { seats, uid: uid(&vmi), what: "console", manner: Manner::Console, streams, stop };
+    let (manner, pulse) = (Manner::Console, Pulse::default());
+    let view = View { seats, uid: uid(&vmi), what: "console", manner, pulse, streams, stop };
     view.open(request, desk.socket(&vmi, "virt-serial0")).await
 }
 
@@ -73,7 +75,8 @@ pub(super) async fn vnc(
 ) -> Answer {
     let vmi = desk.vmi(&subject)?;
     let (seats, streams, stop) = (&desk.displays, &desk.streams, &desk.server.stop);
-    let view = View { seats, uid: uid(&vmi), what: "VNC", manner: Manner::Whole, streams, stop };
+    let (manner, pulse) = (Manner::Whole, Pulse::default());
+    let view = View { seats, uid: uid(&vmi), what: "VNC", manner, pulse, streams, stop };
     view.open(request, desk.socket(&vmi, "virt-vnc")).await
 }
 
@@ -92,6 +95,7 @@ impl View<'_> {
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why)
         })?;
         let connection = connected(socket.connect()).await?;
+        let accepted = accepted.with_pulse(self.pulse);
         self.streams.spawn(carry(accepted, connection, self.manner, seat, self.stop.clone()));
         Ok(answer)
     }

@@ -10,7 +10,7 @@ use axum::extract::{Request, State};
 use axum::routing::get;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use kubevirt_streams::{Code, Ended, Farewell, Offer, Stream, TooLarge, Upgraded};
+use kubevirt_streams::{Code, Ended, Farewell, Offer, Pulse, Stream, TooLarge, Upgraded};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
@@ -30,15 +30,20 @@ struct Machine {
     listener: UnixListener,
     seats: Seats,
     manner: Manner,
+    pulse: Pulse,
     stop: CancellationToken,
 }
 
 impl Machine {
     fn new(manner: Manner) -> Arc<Self> {
+        Self::with_pulse(manner, Pulse::default())
+    }
+
+    fn with_pulse(manner: Manner, pulse: Pulse) -> Arc<Self> {
         let folder = Folder::new();
         let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
         let stop = CancellationToken::new();
-        Arc::new(Self { folder, listener, seats: Seats::default(), manner, stop })
+        Arc::new(Self { folder, listener, seats: Seats::default(), manner, pulse, stop })
     }
 
     /// The guest's end of the next connection.
@@ -48,7 +53,8 @@ impl Machine {
 
     async fn serve(State(machine): State<Arc<Self>>, request: Request) -> Answer {
         let (seats, streams, stop) = (&machine.seats, &TaskTracker::new(), &machine.stop);
-        let view = View { seats, uid: "a", what: "console", manner: machine.manner, streams, stop };
+        let (manner, pulse) = (machine.manner, machine.pulse);
+        let view = View { seats, uid: "a", what: "console", manner, pulse, streams, stop };
         view.open(request, async { Ok(Socket::of(machine.folder.path(), "socket")) }).await
     }
 
@@ -199,6 +205,57 @@ async fn a_flood_that_nobody_reads_does_not_stop_the_guest() {
     let mut guest = machine.accept().await;
     says(&mut guest, &mut second, b"here").await;
     drop(viewer);
+}
+
+/// Much faster than usual.
+const RACING: Pulse = Pulse { every: Duration::from_millis(50), within: Duration::from_millis(200) };
+
+#[tokio::test]
+async fn a_viewer_who_vanishes_gives_the_seat_back() {
+    for manner in [Manner::Console, Manner::Whole] {
+        let machine = Machine::with_pulse(manner, RACING);
+        let mut viewer = machine.view("").await.unwrap();
+        let mut guest = machine.accept().await;
+        says(&mut guest, &mut viewer, b"login: ").await;
+        // It is there for a while, and then neither answers nor hangs up.
+        let there = Duration::from_secs(1);
+        assert!(tokio::time::timeout(there, viewer.read(&mut [0; 1])).await.is_err(), "{manner:?}");
+        let left = tokio::time::timeout(PATIENCE, guest.read(&mut [0; 1])).await;
+        assert_eq!(left.expect("the guest is let go").unwrap(), 0);
+        let next = machine.view("?preserveSession=true").await;
+        assert!(next.is_ok(), "the seat is free: {next:?}");
+        drop(viewer);
+    }
+}
+
+#[tokio::test]
+async fn a_viewer_who_is_slow_keeps_the_seat() {
+    for manner in [Manner::Console, Manner::Whole] {
+        let machine = Machine::with_pulse(manner, RACING);
+        let mut viewer = machine.view("").await.unwrap();
+        let mut guest = machine.accept().await;
+        says(&mut guest, &mut viewer, b"login: ").await;
+        let there = Duration::from_millis(300);
+        assert!(tokio::time::timeout(there, viewer.read(&mut [0; 1])).await.is_err());
+        // More than is on the way at a time, and far more time than an answer may take.
+        let output = vec![b'x'; 100_000];
+        let (all, _) = tokio::join!(
+            async {
+                let mut all = vec![0; output.len()];
+                for part in all.chunks_mut(25_000) {
+                    viewer.read_exact(part).await.unwrap();
+                    tokio::time::sleep(Duration::from_millis(500)).await;
+                }
+                all
+            },
+            async { guest.write_all(&output).await.unwrap() }
+        );
+        assert!(all == output, "{manner:?}");
+        viewer.write_all(b"root").await.unwrap();
+        let mut typed = [0; 4];
+        tokio::time::timeout(PATIENCE, guest.read_exact(&mut typed)).await.unwrap().unwrap();
+        assert_eq!(&typed, b"root");
+    }
 }
 
 #[tokio::test]

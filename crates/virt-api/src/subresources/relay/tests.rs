@@ -2,7 +2,7 @@ use axum::body::Body;
 use axum::http::Request;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use kubevirt_streams::{Offer, TooLarge, accept};
+use kubevirt_streams::{Offer, Pulse, TooLarge, accept};
 use tokio::io::{AsyncReadExt, duplex};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -10,6 +10,8 @@ use tokio::sync::mpsc;
 use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Much faster than usual.
+const RACING: Pulse = Pulse { every: Duration::from_millis(50), within: Duration::from_millis(200) };
 
 /// Both ends of a stream: the client's and the server's.
 async fn ends() -> (Stream<Upgraded>, Stream<Upgraded>) {
@@ -29,7 +31,7 @@ async fn ends() -> (Stream<Upgraded>, Stream<Upgraded>) {
     let mut request = Request::get("/").body(Body::empty()).unwrap();
     let offer = Offer::add_to(request.headers_mut());
     let response = client.send_request(request).await.unwrap();
-    let server = accepted.recv().await.unwrap();
+    let server = accepted.recv().await.unwrap().with_pulse(RACING);
     (offer.stream(response).await.unwrap(), server.stream().await.unwrap())
 }
 
@@ -85,6 +87,16 @@ async fn a_client_that_leaves_is_told_nothing_and_the_handler_learns_of_it() {
     timeout(PATIENCE, handler.read_to_end(&mut typed)).await.unwrap().unwrap();
     assert_eq!((typed.as_slice(), handler.last_words()), (&b"logout"[..], Some(&Farewell::NORMAL)));
     assert_eq!(heard(client).await.1, Some(Farewell::NORMAL));
+}
+
+#[tokio::test]
+async fn a_client_that_vanishes_does_not_hold_what_it_was_connected_to() {
+    let (far, mut handler) = ends().await;
+    let mut client = client(far, &CancellationToken::new()).await;
+    let there = timeout(Duration::from_secs(1), client.read(&mut [0; 1])).await;
+    assert!(there.is_err(), "as long as it listens, it is there: {there:?}");
+    timeout(PATIENCE, handler.read_to_end(&mut Vec::new())).await.expect("the handler is told").unwrap();
+    drop(client);
 }
 
 #[tokio::test]
