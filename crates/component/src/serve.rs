@@ -12,6 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use rustls::pki_types::CertificateDer;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,8 @@ use crate::tls::Tls;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often an idle connection is asked whether its other end is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// How often in a row nobody answers until nobody is there.
+const ATTEMPTS: u32 = 3;
 /// How long requests may take to end once the server is told to.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -85,6 +88,14 @@ impl Server {
     }
 }
 
+/// Lets a connection end a minute after its other end is gone, also if nothing is sent over it. The kernel at the other
+/// end answers by itself, so nobody is cut who is only slow. For the same reason there is no limit to how long what was
+/// sent may wait: the kernel's own counts a reader who does not read as gone.
+pub fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    let probes = TcpKeepalive::new().with_time(KEEP_ALIVE).with_interval(PATIENCE).with_retries(ATTEMPTS);
+    SockRef::from(stream).set_tcp_keepalive(&probes)
+}
+
 async fn serve_connection(
     stream: TcpStream,
     address: SocketAddr,
@@ -94,6 +105,9 @@ async fn serve_connection(
 ) {
     // A delay to collect small writes would be added to each answer.
     let _ = stream.set_nodelay(true);
+    if let Err(error) = keep_alive(&stream) {
+        tracing::debug!(%address, "cannot watch over a connection: {error}");
+    }
     let handshake = TlsAcceptor::from(tls.now()).accept(stream);
     let stream = match tokio::time::timeout(PATIENCE, handshake).await {
         Ok(Ok(stream)) => stream,

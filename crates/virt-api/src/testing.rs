@@ -2,11 +2,31 @@
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::http::{Request, Response};
 use kube::Client;
 use serde_json::{Value, json};
+
+/// Waits until the kernel watches over all ends on this machine of connections to this port: so many there must be.
+pub async fn watched_over(port: u16, ends: usize) {
+    let is_port = |address: &str| address.ends_with(&format!(":{port:04X}"));
+    let began = Instant::now();
+    loop {
+        let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
+        let lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        // Connections that are established, by their ends.
+        let open = lines.filter(|fields| fields[3] == "01" && fields[1..3].iter().any(|end| is_port(end)));
+        let timers: Vec<String> = open.map(|fields| fields[5][..2].to_owned()).collect();
+        // The timer of keep-alive, and not the one of something that is on its way.
+        if timers.len() == ends && timers.iter().all(|timer| timer == "02") {
+            return;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "connections with timers {timers:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
 
 /// An API server with one machine that runs, named `up`, and one that does not, named `down`, in every namespace.
 /// It takes every change and keeps none.

@@ -12,6 +12,7 @@ use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::Pod;
 use kubevirt_api::names::components::certificate_names::HANDLER_SERVER;
 use kubevirt_component::Store;
+use kubevirt_component::serve::keep_alive;
 use kubevirt_component::tls::{self, Files};
 use kubevirt_streams::{Offer, Stream, Upgraded};
 use rustls::ClientConfig;
@@ -138,6 +139,7 @@ impl Handlers {
             let stream = TcpStream::connect(address).await?;
             // A key that is pressed must be seen at once.
             stream.set_nodelay(true)?;
+            keep_alive(&stream)?;
             TlsConnector::from(config).connect(ServerName::IpAddress(address.ip().into()), stream).await
         });
         let reach = |why: &dyn std::fmt::Display| {

@@ -13,6 +13,7 @@ use kubevirt_api::backup::{BackupCheckpoint, BackupOptions};
 use kubevirt_api::names::labels;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::attestation::SevSecretOptions;
+use kubevirt_component::serve::keep_alive;
 use kubevirt_streams::accept;
 use serde_json::json;
 use tokio::net::{TcpStream, UdpSocket};
@@ -176,13 +177,16 @@ fn address(vmi: &VirtualMachineInstance, pods: &[Pod]) -> Option<IpAddr> {
 
 async fn connection(address: SocketAddr) -> Result<TcpStream, Failure> {
     let dialing = |error: &dyn std::fmt::Display| Failure::internal(format!("dialing VM: {error}"));
-    match timeout(CONNECT, TcpStream::connect(address)).await {
-        Ok(Ok(stream)) => {
-            // A delay to collect small writes would be felt by who types.
-            let _ = stream.set_nodelay(true);
-            Ok(stream)
-        }
-        Ok(Err(error)) => Err(dialing(&format!("dial tcp {address}: {error}"))),
+    let connecting = async {
+        let stream = TcpStream::connect(address).await?;
+        // A delay to collect small writes would be felt by who types.
+        stream.set_nodelay(true)?;
+        keep_alive(&stream)?;
+        Ok(stream)
+    };
+    match timeout(CONNECT, connecting).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err::<_, std::io::Error>(error)) => Err(dialing(&format!("dial tcp {address}: {error}"))),
         Err(_) => Err(dialing(&format!("dial tcp {address}: no answer in time"))),
     }
 }
@@ -277,6 +281,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::testing::watched_over;
 
     #[test]
     fn ports_are_numbers_and_protocols_are_two() {
@@ -308,6 +313,17 @@ mod tests {
         ] {
             assert_eq!(line_query(line, &Query::of(query)).unwrap_err().code, 400, "{query}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_forwarded_port_whose_guest_is_gone_is_noticed() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let near = connection(listener.local_addr().unwrap()).await.unwrap();
+        // The other end is not ours.
+        let far = listener.accept().await.unwrap();
+        keep_alive(&far.0).unwrap();
+        watched_over(listener.local_addr().unwrap().port(), 2).await;
+        drop((near, far));
     }
 
     fn vmi(networks: Value, ip: Value) -> VirtualMachineInstance {

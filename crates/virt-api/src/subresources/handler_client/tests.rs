@@ -13,6 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::testing::watched_over;
 
 /// An authority, and a folder with what it issued.
 pub struct Authority {
@@ -154,6 +155,14 @@ async fn a_stream_ends_with_its_reason() {
     assert_eq!((bytes.as_slice(), stream.farewell()), (&b"hello"[..], Some("somebody else took over")));
     let refused = handlers.open("here", "/no").await.unwrap_err();
     assert!(refused.message.contains("Can't connect to websocket (503)"), "{}", refused.message);
+}
+
+#[tokio::test]
+async fn both_ends_of_a_stream_notice_that_the_other_is_gone() {
+    let world = World::new("alive", HANDLER_SERVER).await;
+    let stream = world.handlers(&world.authority.pem).open("here", "/stream").await.unwrap();
+    watched_over(world.port, 2).await;
+    drop(stream);
 }
 
 #[tokio::test]
