@@ -97,12 +97,11 @@ impl Process {
         io::read_to_string(self.file(name)?)
     }
 
-    /// Whether it is in our own mount namespace.
-    pub fn shares_our_mounts(&self) -> io::Result<bool> {
+    /// Whether it is in the same mount namespace as another process, which is named by its folder in `/proc`.
+    pub fn shares_mounts_with(&self, other: &Path) -> io::Result<bool> {
         use std::os::unix::fs::MetadataExt;
-        let (theirs, ours) =
-            (self.file("ns/mnt")?.metadata()?, std::fs::metadata("/proc/thread-self/ns/mnt")?);
-        Ok((theirs.dev(), theirs.ino()) == (ours.dev(), ours.ino()))
+        let (its, others) = (self.file("ns/mnt")?.metadata()?, std::fs::metadata(other.join("ns/mnt"))?);
+        Ok((its.dev(), its.ino()) == (others.dev(), others.ino()))
     }
 
     /// What its file `cgroup` says to someone in this namespace of control groups.
@@ -235,7 +234,7 @@ mod tests {
         let found = Process::listening_on(&socket).unwrap();
         assert_eq!(found.id(), std::process::id());
         assert!(found.is_alive().unwrap());
-        assert!(found.shares_our_mounts().unwrap());
+        assert!(found.shares_mounts_with(Path::new("/proc/thread-self")).unwrap());
         let seen = found.groups_seen_from(Path::new("/proc/self/ns/cgroup")).unwrap();
         assert_eq!(seen, std::fs::read_to_string("/proc/self/cgroup").unwrap());
         assert_eq!(
@@ -244,6 +243,27 @@ mod tests {
         );
         drop(listener);
         assert_eq!(Process::listening_on(&socket).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+    }
+
+    #[test]
+    fn mounts_are_shared_or_not() {
+        let mut alone = Command::new("unshare")
+            .args(["--mount", "cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It answers once it has its own mounts.
+        let (mut to, mut from) = (alone.stdin.take().unwrap(), alone.stdout.take().unwrap());
+        io::Write::write_all(&mut to, b"x").unwrap();
+        io::Read::read_exact(&mut from, &mut [0]).unwrap();
+        let found = Process::numbered(alone.id()).unwrap();
+        assert!(!found.shares_mounts_with(Path::new("/proc/thread-self")).unwrap());
+        let folder = format!("/proc/{}", alone.id());
+        assert!(found.shares_mounts_with(Path::new(&folder)).unwrap());
+        drop(to);
+        alone.wait().unwrap();
+        assert!(found.shares_mounts_with(Path::new("/proc/thread-self")).is_err());
     }
 
     #[test]

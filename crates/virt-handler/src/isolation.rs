@@ -10,6 +10,9 @@ use kubevirt_network::NetNs;
 
 use crate::prepare::{PrepareError, failed};
 
+/// Who is in no launcher's pod: we, and the node's first process, since a handler in a pod has mounts of its own.
+const OUTSIDE: [&str; 2] = ["/proc/thread-self", "/proc/1"];
+
 /// Folders of the node, as the handler sees them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folders {
@@ -131,13 +134,16 @@ impl Place {
     }
 }
 
-/// The process that listens on a socket of a pod. One that shares our mounts is none of a pod: whatever it wants
-/// to have mounted would be the node's.
+/// The process that listens on a socket of a pod. One that shares the mounts of someone outside is none of a pod:
+/// whatever it wants to have mounted would be the node's.
 pub(crate) fn isolated(socket: &Inside) -> std::io::Result<Process> {
     let process = Process::listening_on(socket)?;
-    if process.shares_our_mounts()? {
-        let problem = format!("process {} behind {} is not in a pod", process.id(), socket.shown().display());
-        return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, problem));
+    for outside in OUTSIDE {
+        if process.shares_mounts_with(Path::new(outside))? {
+            let problem =
+                format!("process {} behind {} is not in a pod", process.id(), socket.shown().display());
+            return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, problem));
+        }
     }
     Ok(process)
 }

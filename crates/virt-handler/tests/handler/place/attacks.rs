@@ -1,4 +1,5 @@
 //! A launcher that wants to be given the node's files.
+#![expect(unsafe_code, reason = "a handler has mounts of its own by unshare")]
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -8,6 +9,7 @@ use std::time::Duration;
 use kubevirt_admission::ClusterConfig;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_virt_handler::prepare::{Place, PrepareError, after_end, before_start};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
@@ -105,6 +107,16 @@ fn only_processes_of_pods_count() {
         let _listener = UnixListener::bind(node.path("shared/direct.sock")).unwrap();
         fs::hard_link(node.path("shared/direct.sock"), disks.join("disk_0.sock")).unwrap();
         refused("is not in a pod").await;
+
+        // A handler in a pod has other mounts than the processes of the node, and knows them all the same.
+        let (socket, folders) = (disks.join("disk_0.sock"), node.folders.clone());
+        let elsewhere = std::thread::spawn(move || {
+            // SAFETY: only the mounts become the thread's own; no memory or file is unshared.
+            unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.unwrap();
+            Place::find(UID, &socket, &folders).unwrap_err().to_string()
+        });
+        let error = elsewhere.join().unwrap();
+        assert!(error.contains("is not in a pod"), "{error}");
 
         for uid in ["", "..", "a/b", "../other"] {
             let found = Place::find(uid, &disks.join("disk_0.sock"), &node.folders);
