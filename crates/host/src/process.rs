@@ -11,6 +11,7 @@ use std::thread;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, prlimit};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -31,16 +32,14 @@ pub struct Process {
 impl Process {
     /// The process that listens on a socket.
     pub fn listening_on(socket: &Inside) -> io::Result<Self> {
-        // The path may be longer than the address of a socket can be; this one never is.
-        let connect = || UnixStream::connect(socket.path()).map_err(|error| named(socket, &error));
-        let stream = connect()?;
+        let stream = connect(socket)?;
         let pid = peer(&stream)?;
         if let Some(handle) = peer_handle(&stream)? {
             return Self::checked(pid, handle);
         }
         // Older kernels tell only the number. If the one that we hold is still the listener, it is the right one.
         let handle = pidfd_open(pid, PidfdFlags::empty())?;
-        if peer(&connect()?)? != pid {
+        if peer(&connect(socket)?)? != pid {
             return Err(io::Error::new(io::ErrorKind::NotFound, "another process listens by now"));
         }
         Self::checked(pid, handle)
@@ -174,6 +173,22 @@ fn parse_limits(text: &str) -> Option<Rlimit> {
     Some(Rlimit { current: numbers.next()??, maximum: numbers.next()?? })
 }
 
+/// Calls whoever listens on a socket, and does not wait: one who takes no calls would keep us for ever.
+fn connect(socket: &Inside) -> io::Result<UnixStream> {
+    // The path may be longer than the address of a socket can be; this one never is.
+    let address = SocketAddrUnix::new(socket.path())?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let stream = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match rustix::net::connect(&stream, &address) {
+        Ok(()) => Ok(stream.into()),
+        Err(Errno::AGAIN) => {
+            let busy = io::Error::new(io::ErrorKind::WouldBlock, "too many calls wait there already");
+            Err(named(socket, &busy))
+        }
+        Err(error) => Err(named(socket, &error.into())),
+    }
+}
+
 fn peer(stream: &UnixStream) -> io::Result<Pid> {
     let number = rustix::net::sockopt::socket_peercred(stream.as_fd());
     match number {
@@ -243,6 +258,21 @@ mod tests {
         );
         drop(listener);
         assert_eq!(Process::listening_on(&socket).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+    }
+
+    #[test]
+    fn a_listener_that_takes_no_calls_is_not_waited_for() {
+        let folder = Folder::new();
+        let listener = UnixListener::bind(folder.path().join("x.sock")).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let _first = UnixStream::connect(folder.path().join("x.sock")).unwrap();
+        let socket = Inside::folder(folder.path()).unwrap().beneath("x.sock").unwrap();
+        let (sender, found) = std::sync::mpsc::channel();
+        // Somebody who waits would wait for as long as the listener is there.
+        thread::spawn(move || sender.send(Process::listening_on(&socket).unwrap_err().kind()));
+        let found = found.recv_timeout(std::time::Duration::from_secs(60));
+        assert_eq!(found, Ok(io::ErrorKind::WouldBlock));
+        drop(listener);
     }
 
     #[test]

@@ -2,16 +2,21 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kubevirt_host::cgroup::Cgroups;
 use kubevirt_host::inside::Inside;
 use kubevirt_host::process::Process;
 use kubevirt_network::NetNs;
+use tokio::time::timeout;
 
 use crate::prepare::{PrepareError, failed};
 
 /// Who is in no launcher's pod: we, and the node's first process, since a handler in a pod has mounts of its own.
 const OUTSIDE: [&str; 2] = ["/proc/thread-self", "/proc/1"];
+
+/// How long it may take to find a pod. Whoever is asked answers at once, unless something is broken.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Folders of the node, as the handler sees them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +76,22 @@ impl Place {
         let socket = Inside::folder(folder).and_then(|folder| folder.beneath(name)).map_err(not_yet)?;
         let launcher = isolated(&socket).map_err(not_yet)?;
         Self::of(pod_uid, launcher, folders).map_err(not_yet)
+    }
+
+    /// As [`Self::find`], away from the threads that serve everyone: one pod keeps nobody waiting for another.
+    pub(crate) async fn seek(
+        pod_uid: &str,
+        socket: PathBuf,
+        folders: &Folders,
+    ) -> Result<Self, PrepareError> {
+        let (uid, folders) = (pod_uid.to_owned(), folders.clone());
+        let find = tokio::task::spawn_blocking(move || Self::find(&uid, &socket, &folders));
+        match timeout(PATIENCE, find).await {
+            Ok(found) => found.map_err(failed)?,
+            Err(_) => Err(PrepareError::NotYet(format!(
+                "the launcher of pod {pod_uid} was not found within {PATIENCE:?}"
+            ))),
+        }
     }
 
     fn of(pod_uid: &str, launcher: Process, folders: &Folders) -> std::io::Result<Self> {

@@ -92,13 +92,11 @@ impl Source {
     }
 
     async fn find(&self, file: String) -> io::Result<Inside> {
-        let (shared, pod) = (self.shared.clone(), self.owner.pod.clone());
-        blocking(move || {
-            let sockets = shared.launchers.folders().sockets(&pod).ok_or(io::ErrorKind::InvalidInput)?;
-            let place = Place::find(&pod, &sockets.join(LAUNCHER_SOCKET), &shared.folders);
-            inside(place.map_err(io::Error::other)?.root(), &shared.layout.private, &file)
-        })
-        .await
+        let (shared, pod) = (self.shared.clone(), &self.owner.pod);
+        let sockets = shared.launchers.folders().sockets(pod).ok_or(io::ErrorKind::InvalidInput)?;
+        let place = Place::seek(pod, sockets.join(LAUNCHER_SOCKET), &shared.folders).await;
+        let place = place.map_err(io::Error::other)?;
+        blocking(move || inside(place.root(), &shared.layout.private, &file)).await
     }
 }
 

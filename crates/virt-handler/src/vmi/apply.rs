@@ -110,17 +110,17 @@ impl Instances {
         }
     }
 
-    fn place(&self, uid: &str) -> Result<Place, Trouble> {
+    async fn place(&self, uid: &str) -> Result<Place, Trouble> {
         let owner = self.domains.owner(uid).ok_or_else(|| Trouble::NotYet("the pod is not known".into()))?;
         let sockets = self.launchers.folders().sockets(&owner.pod);
         let sockets = sockets.ok_or_else(|| Trouble::Failed("the pod has no UID".into()))?;
         let socket = sockets.join(kubevirt_launcher_rpc::LAUNCHER_SOCKET);
-        Ok(Place::find(&owner.pod, &socket, &self.folders)?)
+        Ok(Place::seek(&owner.pod, socket, &self.folders).await?)
     }
 
     async fn start(&self, uid: &str, vmi: Option<&VirtualMachineInstance>) -> Result<Vec<Say>, Trouble> {
         let Some(vmi) = vmi else { return Ok(Vec::new()) };
-        let (launcher, place) = (self.launcher(uid)?, self.place(uid)?);
+        let (launcher, place) = (self.launcher(uid)?, self.place(uid).await?);
         let config = self.config();
         let prepared = prepare::before_start(vmi, &place, &config).await?;
         let notes = prepared.notes.iter().map(|note| Say::warning(events::vmi::TOLERATED_SMALL_PV, note));
@@ -160,14 +160,14 @@ impl Instances {
         let Some(vmi) = vmi else { return Ok(Vec::new()) };
         let (config, memory) = (self.config(), self.memory.of(uid));
         if !memory.checksums_asked {
-            self.fingerprint_disks(uid, vmi, &self.place(uid)?, &config);
+            self.fingerprint_disks(uid, vmi, &self.place(uid).await?, &config);
         }
         let wired = memory.on_node.network.as_deref().unwrap_or_default();
         let same = options(vmi, &config, &self.topology, wired);
         if is_settled(vmi) && memory.synced == Some(fingerprint(vmi, &same)) {
             return Ok(Vec::new());
         }
-        let (launcher, place) = (self.launcher(uid)?, self.place(uid)?);
+        let (launcher, place) = (self.launcher(uid)?, self.place(uid).await?);
         let running = prepare::while_running(vmi, &place, &config).await?;
         self.memory.change(uid, |memory| {
             memory.on_node.plugged(&running.hotplug);
