@@ -43,6 +43,16 @@ pub enum CommandError {
     Unreadable(#[from] serde_json::Error),
 }
 
+impl From<Status> for CommandError {
+    fn from(status: Status) -> Self {
+        // What breaks on the way has a cause on this side. What the launcher answers has none.
+        match std::error::Error::source(&status) {
+            Some(_) => Self::Disconnected(Box::new(status)),
+            None => Self::Refused(format!("{}: {}", status.code(), status.message())),
+        }
+    }
+}
+
 impl CommandError {
     /// Whether the launcher is no longer there.
     pub fn is_disconnected(&self) -> bool {
@@ -156,7 +166,7 @@ pub(super) async fn within<T>(
 ) -> Result<T, CommandError> {
     match timeout(time, answer).await {
         Ok(Ok(answer)) => Ok(answer.into_inner()),
-        Ok(Err(status)) => Err(CommandError::Disconnected(Box::new(status))),
+        Ok(Err(status)) => Err(status.into()),
         Err(_) => Err(CommandError::Silent(time)),
     }
 }
@@ -165,5 +175,57 @@ pub(super) fn done(response: Option<Response>) -> Result<(), CommandError> {
     match response {
         Some(response) if !response.success => Err(CommandError::Refused(response.message)),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::UnixListener;
+
+    use super::*;
+    use crate::testing::Folder;
+
+    async fn ask(commands: &CmdClient<Channel>) -> CommandError {
+        let mut commands = commands.clone();
+        within(SHORT, commands.get_domain(EmptyRequest {})).await.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_launcher_that_says_no_is_still_there() {
+        let folder = Folder::new();
+        let path = folder.path().join("sock");
+        // It knows no service at all, and has a runtime of its own: its end also ends its connections.
+        let launcher = tokio::runtime::Runtime::new().unwrap();
+        let inside = launcher.enter();
+        let incoming = connect::listen(&path).unwrap();
+        drop(inside);
+        let server = tonic::transport::Server::builder().add_routes(tonic::service::Routes::default());
+        launcher.spawn(server.serve_with_incoming(incoming));
+        let (channel, closed) = connect::channel(&path).await.unwrap();
+        let commands = CmdClient::new(channel);
+        let no = ask(&commands).await;
+        assert!(matches!(&no, CommandError::Refused(why) if !why.is_empty()), "{no:?}");
+        launcher.shutdown_background();
+        let _ = closed.await;
+        for _ in 0..2 {
+            let gone = ask(&commands).await;
+            assert!(gone.is_disconnected(), "{gone:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_launcher_that_hangs_up_is_gone() {
+        let folder = Folder::new();
+        let path = folder.path().join("sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let hang_up = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            // The first words of a client, before what it wants.
+            tokio::io::AsyncReadExt::read_exact(&mut stream, &mut [0; 24]).await.unwrap();
+        });
+        let (channel, _) = connect::channel(&path).await.unwrap();
+        let gone = ask(&CmdClient::new(channel)).await;
+        assert!(gone.is_disconnected(), "{gone:?}");
+        hang_up.await.unwrap();
     }
 }
