@@ -1,5 +1,7 @@
 //! Carrying out what was decided.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use kubevirt_api::names::events;
 use kubevirt_api::vmi::VirtualMachineInstance;
@@ -8,9 +10,12 @@ use kubevirt_api::vmi::status::VolumePhase;
 use kubevirt_component::NamespacedName;
 
 use super::events::Say;
+use super::fate::Fate;
+use super::memory::Memory;
 use super::observe::Observed;
 use super::options::{fingerprint, options};
 use super::plugging::Plugging;
+use super::waiting::{Told, Waiting};
 use super::{Instances, LookError, Outcome, Step, pod_here, reference, volumes};
 use crate::domains::Owner;
 use crate::launchers::{CommandError, Contact, Launcher};
@@ -78,29 +83,45 @@ impl Instances {
             Step::Kill { irrecoverable } => self.kill(uid, vmi, *irrecoverable).await,
             Step::CleanUp | Step::LeaveMigrationSource => self.clean_up(uid, vmi).await,
         };
-        let mut outcome = Outcome::default();
-        match done {
-            Ok(say) => {
-                if self.memory.of(uid).not_yet > 0 {
-                    self.memory.change(uid, |memory| {
-                        memory.not_yet = 0;
-                        memory.plugging = Plugging::default();
-                    });
-                }
-                outcome.say = say;
-            }
-            Err(Trouble::NotYet(why)) => {
-                tracing::debug!(vmi = %key, %why, "not yet");
-                outcome.again = Some(self.memory.change(uid, super::memory::Memory::wait));
-            }
-            Err(Trouble::Plugging { problems, missing }) => {
-                let told = self.memory.change(uid, |memory| memory.plugging.told(&problems, &missing));
-                outcome.say = told.iter().map(|why| Say::warning(events::vmi::HOTPLUG_FAILED, why)).collect();
-                outcome.again = Some(self.memory.change(uid, super::memory::Memory::wait));
-            }
-            Err(Trouble::Failed(why)) => outcome.failure = Some(why),
+        Ok(done.map_or_else(|trouble| self.take_in(key, uid, trouble), |say| self.succeed(uid, say)))
+    }
+
+    /// Nothing that was in the way is any more.
+    fn succeed(&self, uid: &str, say: Vec<Say>) -> Outcome {
+        if self.memory.of(uid).waiting.has_begun() {
+            self.memory.change(uid, |memory| {
+                memory.waiting = Waiting::default();
+                memory.plugging = Plugging::default();
+            });
         }
-        Ok(outcome)
+        Outcome { say, ..Outcome::default() }
+    }
+
+    /// What follows from what is in the way.
+    fn take_in(&self, key: &NamespacedName, uid: &str, trouble: Trouble) -> Outcome {
+        match trouble {
+            Trouble::NotYet(why) => {
+                tracing::debug!(vmi = %key, %why, "not yet");
+                let change = |memory: &mut Memory| {
+                    (memory.waiting.told(&why, Timestamp::now()), memory.waiting.pause())
+                };
+                let (told, pause) = self.memory.change(uid, change);
+                waits(told, pause)
+            }
+            Trouble::Plugging { problems, missing } => {
+                let change = |memory: &mut Memory| {
+                    memory.waiting.over();
+                    (memory.plugging.told(&problems, &missing), memory.waiting.pause())
+                };
+                let (told, pause) = self.memory.change(uid, change);
+                let say = told.iter().map(|why| Say::warning(events::vmi::HOTPLUG_FAILED, why)).collect();
+                Outcome { say, again: Some(pause), ..Outcome::default() }
+            }
+            Trouble::Failed(why) => {
+                self.memory.change(uid, |memory| memory.waiting = Waiting::default());
+                Outcome { fate: Fate::Failed(why), ..Outcome::default() }
+            }
+        }
     }
 
     fn launcher(&self, uid: &str) -> Result<Launcher, Trouble> {
@@ -281,10 +302,40 @@ impl Instances {
     }
 }
 
+/// What follows from a step that has to wait.
+fn waits(told: Told, pause: Duration) -> Outcome {
+    let (say, fate) = match told {
+        Told::Nothing => (Vec::new(), Fate::Waits),
+        Told::First(why) => (vec![Say::warning(events::vmi::SYNC_FAILED, &why)], Fate::Overdue(why)),
+        Told::Still(why) => (Vec::new(), Fate::Overdue(why)),
+    };
+    Outcome { say, fate, again: Some(pause) }
+}
+
 /// Whether nothing can come or go without the instance saying so.
 fn is_settled(vmi: &VirtualMachineInstance) -> bool {
     let volumes = vmi.status.iter().flat_map(|status| status.volume_status.iter().flatten());
     let mut interfaces = vmi.spec.domain.devices.interfaces.iter().flatten();
     let leaves = |interface: &Interface| interface.state == Some(InterfaceState::Absent);
     !volumes.into_iter().any(|volume| volume.hotplug_volume.is_some()) && !interfaces.any(leaves)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_told_once_as_an_event_and_as_long_as_it_takes_as_a_condition() {
+        let pause = Duration::from_secs(1);
+        let why = || "no interface".to_owned();
+        let event = Say::warning(events::vmi::SYNC_FAILED, "no interface");
+        for (told, say, fate) in [
+            (Told::Nothing, vec![], Fate::Waits),
+            (Told::First(why()), vec![event], Fate::Overdue(why())),
+            (Told::Still(why()), vec![], Fate::Overdue(why())),
+        ] {
+            let outcome = waits(told, pause);
+            assert_eq!((outcome.say, outcome.fate, outcome.again), (say, fate, Some(pause)));
+        }
+    }
 }

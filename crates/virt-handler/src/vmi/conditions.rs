@@ -11,6 +11,7 @@ use kubevirt_launcher_rpc::DomainReport;
 use kubevirt_launcher_rpc::report::{Reason, State};
 
 use super::agent;
+use super::fate::Fate;
 use super::migratable::{Tie, Verdict};
 
 type Conditions = Option<Vec<Condition>>;
@@ -130,12 +131,15 @@ pub fn of_verdict(all: &mut Conditions, verdict: &Verdict, now: Timestamp) {
 }
 
 /// Whether the wish could be carried out. What somebody else reports of it is left alone.
-pub fn of_wish(all: &mut Conditions, failure: Option<&str>, now: Timestamp) {
+pub fn of_wish(all: &mut Conditions, fate: &Fate, now: Timestamp) {
     let type_ = conditions::vmi::SYNCHRONIZED;
     let ours = reasons::vmi::DOMAIN_SYNC_FAILED;
-    match failure {
-        Some(message) => condition::set(all, holds_not(type_, ours, message), &Time(now)),
-        None => {
+    match fate {
+        Fate::Overdue(why) | Fate::Failed(why) => {
+            condition::set(all, holds_not(type_, ours, why), &Time(now));
+        }
+        Fate::Waits => {}
+        Fate::Fulfilled => {
             let old = condition::find(all.as_deref(), type_);
             if old.is_some_and(|old| old.reason.as_deref() == Some(ours)) {
                 condition::remove(all, type_);

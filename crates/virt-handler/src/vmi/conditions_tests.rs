@@ -60,15 +60,26 @@ fn credentials_are_taken_or_not() {
 
 #[test]
 fn a_wish_that_fails_is_told_until_it_is_fulfilled() {
+    let why = |why: &str| why.to_owned();
     let mut all = None;
-    of_wish(&mut all, Some("no room"), at(0));
-    let told = condition::find(all.as_deref(), "Synchronized").unwrap();
-    assert_eq!((told.status.as_str(), told.message.as_deref()), ("False", Some("no room")));
-    of_wish(&mut all, None, at(1));
-    assert!(condition::find(all.as_deref(), "Synchronized").is_none());
+    for (second, fate, expected) in [
+        (0, Fate::Waits, None),
+        (1, Fate::Failed(why("no room")), Some("no room")),
+        // A handler that just came does not know yet that it takes long.
+        (2, Fate::Waits, Some("no room")),
+        (3, Fate::Overdue(why("no interface")), Some("no interface")),
+        (4, Fate::Fulfilled, None),
+        (5, Fate::Overdue(why("no interface")), Some("no interface")),
+        (6, Fate::Fulfilled, None),
+    ] {
+        of_wish(&mut all, &fate, at(second));
+        let told = condition::find(all.as_deref(), "Synchronized");
+        assert_eq!(told.and_then(|told| told.message.as_deref()), expected, "{fate:?}");
+        assert!(told.is_none_or(|told| told.status == "False"), "{fate:?}");
+    }
     // What the controller says is the controller's.
     let theirs = holds_not("Synchronized", "FailedCreate", "quota");
     condition::set(&mut all, theirs, &Time(at(0)));
-    of_wish(&mut all, None, at(2));
+    of_wish(&mut all, &Fate::Fulfilled, at(7));
     assert!(condition::find(all.as_deref(), "Synchronized").is_some());
 }

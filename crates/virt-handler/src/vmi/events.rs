@@ -6,6 +6,7 @@ use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::status::{VmiPhase, VolumeStatus};
 use kubevirt_component::events::Kind;
 
+use super::fate::Fate;
 use super::observe::{Observed, Reach};
 
 /// An event.
@@ -32,8 +33,11 @@ impl Say {
 }
 
 /// That the wish could not be carried out, if it could not: the one who wished it is told why.
-pub fn failed(failure: Option<&str>) -> Option<Say> {
-    failure.map(|failure| Say::warning(events::vmi::SYNC_FAILED, failure))
+pub fn failed(fate: &Fate) -> Option<Say> {
+    match fate {
+        Fate::Failed(why) => Some(Say::warning(events::vmi::SYNC_FAILED, why)),
+        Fate::Fulfilled | Fate::Waits | Fate::Overdue(_) => None,
+    }
 }
 
 /// What happened between the instance as it was seen and as it was written.

@@ -100,10 +100,12 @@ fn a_guest_that_stops_by_itself_is_a_warning_that_says_why() {
 
 #[test]
 fn a_wish_that_cannot_be_carried_out_is_a_warning_in_the_words_of_the_failure() {
-    assert_eq!(failed(None), None);
+    for quiet in [Fate::Fulfilled, Fate::Waits, Fate::Overdue("no interface".into())] {
+        assert_eq!(failed(&quiet), None);
+    }
     for why in ["no such image", "the launcher refused: disk root: \"x\" is no format", ""] {
         let expected = Say { kind: Kind::Warning, reason: "SyncFailed".to_owned(), message: why.to_owned() };
-        assert_eq!(failed(Some(why)), Some(expected));
+        assert_eq!(failed(&Fate::Failed(why.to_owned())), Some(expected));
     }
 }
 

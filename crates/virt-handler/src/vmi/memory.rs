@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use kubevirt_network::Wiring;
 
 use super::plugging::Plugging;
+use super::waiting::Waiting;
 use crate::prepare::{HotplugState, Progress};
 
 /// The first pause before a guest goes on whose disk failed.
@@ -51,8 +52,8 @@ pub struct Memory {
     pub resume: Option<(Timestamp, Duration)>,
     /// The version of the instance that we wrote over: while we still see it, we look at the past.
     pub overwritten: Option<String>,
-    /// How often in a row something was not ready yet.
-    pub not_yet: u32,
+    /// What is not ready yet.
+    pub waiting: Waiting,
     /// What could not be plugged or unplugged.
     pub plugging: Plugging,
     /// How often the guest's system gave up, as far as that was counted.
@@ -66,13 +67,6 @@ impl Memory {
     pub fn resumed(&mut self, now: Timestamp) {
         let pause = self.resume.map_or(FIRST_RESUME, |(_, pause)| (pause * 2).min(LAST_RESUME));
         self.resume = Some((now.checked_add(pause).unwrap_or(now), pause));
-    }
-
-    /// How long to wait for something that is not ready yet: short at first, since it mostly is a moment later.
-    pub fn wait(&mut self) -> Duration {
-        let pause = Duration::from_millis(50 << self.not_yet.min(5)).min(Duration::from_secs(1));
-        self.not_yet = self.not_yet.saturating_add(1);
-        pause
     }
 }
 
@@ -89,7 +83,5 @@ mod tests {
             pauses.push(memory.resume.unwrap().1.as_secs());
         }
         assert_eq!(pauses, [10, 20, 40, 80, 160, 180, 180]);
-        let waits: Vec<u128> = (0..8).map(|_| memory.wait().as_millis()).collect();
-        assert_eq!(waits, [50, 100, 200, 400, 800, 1000, 1000, 1000]);
     }
 }

@@ -9,6 +9,7 @@ mod checksums;
 mod conditions;
 mod decide;
 mod events;
+mod fate;
 mod interfaces;
 mod memory;
 mod migratable;
@@ -21,6 +22,7 @@ mod telling;
 #[cfg(test)]
 mod testing;
 mod volumes;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,6 +45,7 @@ use crate::metrics::Own;
 use crate::prepare::Folders;
 pub use decide::{Plan, Step, decide};
 use events::Say;
+use fate::Fate;
 use memory::Memory;
 pub use observe::{Observed, Reach};
 pub use options::topology;
@@ -132,8 +135,8 @@ pub enum LookError {
 struct Outcome {
     /// What users are told.
     say: Vec<Say>,
-    /// Why the wish could not be carried out.
-    failure: Option<String>,
+    /// What became of the wish.
+    fate: Fate,
     /// When to look again.
     again: Option<Duration>,
 }
@@ -210,18 +213,18 @@ impl Instances {
             self.own.syncs.forget(key);
         }
         if let Some(vmi) = &observed.vmi {
-            self.say(vmi, events::failed(outcome.failure.as_deref()));
+            self.say(vmi, events::failed(&outcome.fate));
         }
         let subject = observed.vmi.clone().or_else(|| known.map(|owner| Arc::new(reference(&owner))));
         if let Some(subject) = &subject {
             self.say(subject, std::mem::take(&mut outcome.say));
         }
         if plan.note && observed.is_ours() {
-            self.tell(key, uid, &observed, outcome.failure.as_deref()).await?;
+            self.tell(key, uid, &observed, &outcome.fate).await?;
         }
-        match outcome.failure {
-            Some(failure) => Err(LookError::Wish(failure)),
-            None => Ok(plan.again.into_iter().chain(outcome.again).min()),
+        match outcome.fate {
+            Fate::Failed(why) => Err(LookError::Wish(why)),
+            _ => Ok(plan.again.into_iter().chain(outcome.again).min()),
         }
     }
 
@@ -243,7 +246,7 @@ impl Instances {
         key: &NamespacedName,
         uid: &str,
         before: &Observed,
-        failure: Option<&str>,
+        fate: &Fate,
     ) -> Result<(), LookError> {
         // What the step led to is known by now.
         let observed = self.observe(uid, before.vmi.clone());
@@ -251,7 +254,7 @@ impl Instances {
         let on_node = self.memory.of(uid).on_node;
         let config = self.config();
         let host_model = self.host_model.load(Ordering::Relaxed);
-        let facts = Facts { on_node: &on_node, failure, config: &config, host_model };
+        let facts = Facts { on_node: &on_node, fate, config: &config, host_model };
         let Some(told) = status::told(&observed, &facts, Timestamp::now()) else { return Ok(()) };
         let written = patch::write(&self.api(key), &seen, &told).await;
         match written {

@@ -13,6 +13,7 @@ use kubevirt_api::vmi::status::{
 };
 use kubevirt_launcher_rpc::DomainReport;
 
+use super::fate::Fate;
 use super::memory::OnNode;
 use super::observe::{Observed, Reach};
 use super::phase::phase;
@@ -24,8 +25,8 @@ use crate::launchers::Loss;
 pub struct Facts<'a> {
     /// What was made ready on the node.
     pub on_node: &'a OnNode,
-    /// Why the wish could not be carried out.
-    pub failure: Option<&'a str>,
+    /// What became of the wish.
+    pub fate: &'a Fate,
     /// What the installation is set to.
     pub config: &'a ClusterConfig,
     /// Whether this node's CPU has a name that other nodes know.
@@ -51,7 +52,7 @@ pub fn told(observed: &Observed, facts: &Facts<'_>, now: Timestamp) -> Option<Vi
     if let (true, None, Reach::Lost(loss)) = (lost, observed.living_or_ended(), &observed.reach) {
         status.reason = Some(reason(loss).to_owned());
     }
-    conditions::of_wish(&mut status.conditions, facts.failure, now);
+    conditions::of_wish(&mut status.conditions, facts.fate, now);
     Some(told)
 }
 

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 use super::super::testing::{Case, at, domain, machine, vmi};
 use super::*;
 
-fn facts<'a>(on_node: &'a OnNode, config: &'a ClusterConfig, failure: Option<&'a str>) -> Facts<'a> {
-    Facts { on_node, failure, config, host_model: true }
+fn facts<'a>(on_node: &'a OnNode, config: &'a ClusterConfig, fate: &'a Fate) -> Facts<'a> {
+    Facts { on_node, fate, config, host_model: true }
 }
 
 fn status(observed: &Observed) -> Value {
     let (on_node, config) =
         (OnNode { selinux: Some("none".into()), ..OnNode::default() }, ClusterConfig::default());
-    let told = told(observed, &facts(&on_node, &config, None), at(100)).unwrap();
+    let told = told(observed, &facts(&on_node, &config, &Fate::Fulfilled), at(100)).unwrap();
     serde_json::to_value(told.status).unwrap()
 }
 
@@ -85,7 +85,7 @@ fn why_a_machine_is_lost_is_told() {
 #[test]
 fn an_end_is_not_told_twice() {
     let (on_node, config) = (OnNode::default(), ClusterConfig::default());
-    let facts = facts(&on_node, &config, None);
+    let facts = facts(&on_node, &config, &Fate::Fulfilled);
     assert!(told(&Case::ended().observed(), &facts, at(0)).is_none());
     assert!(told(&Case::gone().observed(), &facts, at(0)).is_none());
 }
@@ -94,7 +94,8 @@ fn an_end_is_not_told_twice() {
 fn nothing_is_told_of_a_machine_that_does_not_exist_but_why() {
     let (on_node, config) = (OnNode::default(), ClusterConfig::default());
     let case = Case::scheduled().observed();
-    let told = told(&case, &facts(&on_node, &config, Some("no such image")), at(0)).unwrap().status.unwrap();
+    let fate = Fate::Failed("no such image".into());
+    let told = told(&case, &facts(&on_node, &config, &fate), at(0)).unwrap().status.unwrap();
     assert_eq!(told.phase, Some(VmiPhase::Scheduled));
     let conditions = told.conditions.unwrap();
     assert_eq!(conditions.len(), 1);
