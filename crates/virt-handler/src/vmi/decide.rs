@@ -131,7 +131,7 @@ fn not_running(observed: &Observed) -> Plan {
     }
     match (&now, &observed.reach) {
         (VmiPhase::Scheduled | VmiPhase::Running, Reach::None) => Step::LookAfter.alone(),
-        (VmiPhase::Scheduled, Reach::Connected) => Step::Start.noted(),
+        (VmiPhase::Scheduled, Reach::Connected) if !observed.waits_for_session() => Step::Start.noted(),
         _ => Step::Nothing.alone(),
     }
 }

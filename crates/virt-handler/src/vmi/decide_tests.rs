@@ -1,3 +1,5 @@
+use serde_json::json;
+
 use super::super::testing::{Case, asked_at, at, domain};
 use super::*;
 use crate::launchers::Loss;
@@ -61,6 +63,34 @@ fn the_way_of_an_instance_that_is_wanted() {
         let plan = decide(&case.observed(), at(NOW));
         assert_eq!((plan.step, plan.note), (expected, note), "{name}");
     }
+}
+
+#[test]
+fn a_guest_that_is_to_be_attested_waits_for_its_session() {
+    let with = |case: Case, security: serde_json::Value| {
+        let security = serde_json::from_value(security).unwrap();
+        case.change(|vmi| vmi.spec.domain.launch_security = Some(security))
+    };
+    let cases = [
+        (json!({"sev": {"attestation": {}}}), Step::Nothing),
+        (json!({"sev": {"attestation": {}, "session": "", "dhCert": ""}}), Step::Nothing),
+        (json!({"sev": {"attestation": {}, "session": "s"}}), Step::Nothing),
+        (json!({"sev": {"attestation": {}, "dhCert": "c"}}), Step::Nothing),
+        (json!({"sev": {"attestation": {}, "session": "s", "dhCert": "c"}}), Step::Start),
+        (json!({"sev": {}}), Step::Start),
+        (json!({"snp": {}}), Step::Start),
+        (json!({}), Step::Start),
+    ];
+    for (security, expected) in cases {
+        assert_eq!(step(with(Case::scheduled(), security.clone())), expected, "{security}");
+    }
+    let waits = || json!({"sev": {"attestation": {}}});
+    let plan = decide(&with(Case::scheduled(), waits()).observed(), at(NOW));
+    assert_eq!((plan.note, plan.again), (false, None), "the API tells when it goes on");
+    let lost = with(Case::scheduled().reach(Reach::Lost(Loss::Ended)), waits());
+    assert_eq!(decide(&lost.observed(), at(NOW)), Step::Nothing.noted(), "its launcher may leave meanwhile");
+    assert_eq!(step(with(Case::scheduled().deleted(), waits())), Step::CleanUp);
+    assert_eq!(step(with(Case::running().domain(running()), waits())), Step::Update);
 }
 
 #[test]

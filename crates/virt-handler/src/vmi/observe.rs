@@ -94,6 +94,17 @@ impl Observed {
         self.living_or_ended().is_some_and(|domain| domain.status.status.is_alive())
     }
 
+    /// Whether the guest's owner wants to see proof of the host first, and has not said yet how: that comes through
+    /// the API, while the instance is scheduled.
+    pub fn waits_for_session(&self) -> bool {
+        let security = self.vmi.as_ref().and_then(|vmi| vmi.spec.domain.launch_security.as_ref());
+        let sev = security.and_then(|security| security.sev.as_ref());
+        let is_missing = |text: &Option<String>| text.as_deref().unwrap_or_default().is_empty();
+        sev.is_some_and(|sev| {
+            sev.attestation.is_some() && (is_missing(&sev.session) || is_missing(&sev.dh_cert))
+        })
+    }
+
     /// Seconds that the guest has to shut down.
     pub fn grace(&self) -> i64 {
         let told = self.domain.as_ref().and_then(|domain| domain.status.grace_period.as_ref());
