@@ -109,6 +109,15 @@ impl Opened {
     }
 }
 
+/// Whether a pod has put something in the way that leads elsewhere or is something else. All other errors are troubles
+/// of our own, such as too many open files, that say nothing of the pod.
+pub fn is_misleading(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    // What the system does not say, we say.
+    let Some(code) = error.raw_os_error() else { return true };
+    matches!(Errno::from_raw_os_error(code), Errno::LOOP | Errno::XDEV | Errno::NOTDIR)
+}
+
 fn remove(folder: &OwnedFd) -> io::Result<()> {
     match rustix::fs::unlinkat(folder, NOTIFY_SOCKET, AtFlags::empty()) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
