@@ -25,6 +25,10 @@ pub fn run(
     body: impl AsyncFnOnce(CancellationToken) -> Result<ExitCode>,
 ) -> Result<ExitCode> {
     kubevirt_logs::init(role.name(), flags.verbosity);
+    // Each connection and each watch is one. Daemons start no programs that would inherit this.
+    if let Err(error) = kubevirt_host::files::allow_many() {
+        tracing::warn!(%error, "no more files than usual can be open");
+    }
     // Only `ring` is built in, but several libraries each ask for the default.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = runtime(role).enable_all().build().context("start the runtime")?;
@@ -96,9 +100,21 @@ fn cancel_on_signals(stop: &CancellationToken) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
     use std::time::Instant;
 
+    use clap::Parser;
+
     use super::*;
+
+    /// Says that a test runs where few files can be open.
+    const FEW_FILES: &str = "KUBEVIRT_TEST_FEW_FILES";
+
+    #[derive(Parser)]
+    struct Daemon {
+        #[command(flatten)]
+        common: Common,
+    }
 
     /// So many times something is due that each is a look of its own.
     fn time_of_looks(role: Role, count: u32) -> Duration {
@@ -115,5 +131,27 @@ mod tests {
     fn a_busy_controller_rests() {
         // The first hundred are free, and a second passes during the others.
         assert!(time_of_looks(Role::Controller, 125) >= Duration::from_millis(900));
+    }
+
+    #[test]
+    fn a_daemon_may_have_many_files_open() {
+        if std::env::var_os(FEW_FILES).is_none() {
+            let line =
+                "ulimit -S -n 100 && exec \"$0\" --exact start::tests::a_daemon_may_have_many_files_open";
+            let mut again = Command::new("sh");
+            again.args(["-c", line]).arg(std::env::current_exe().unwrap()).env(FEW_FILES, "yes");
+            assert!(again.status().unwrap().success());
+            return;
+        }
+        let limits = || {
+            let text = std::fs::read_to_string("/proc/self/limits").unwrap();
+            let line = text.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+            line.split_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(limits()[0], "100");
+        let flags = Daemon::parse_from(["virt-api"]).common;
+        run(Role::Api, &flags, async |_| Ok(ExitCode::SUCCESS)).unwrap();
+        let now = limits();
+        assert_eq!(now[0], now[1]);
     }
 }

@@ -7,6 +7,7 @@ pub mod code;
 pub mod cpus;
 pub mod device;
 pub mod device_rules;
+pub mod files;
 pub mod inside;
 pub mod kvm;
 pub mod locking;
