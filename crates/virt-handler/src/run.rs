@@ -207,12 +207,7 @@ fn look_after_node(
         node: Some((client.clone(), node.to_owned())),
         ..devices::Options::default()
     };
-    let lending = devices::run(configuration.clone(), lend, ready, stop.clone());
-    tasks.spawn(async move {
-        if let Err(error) = lending.await {
-            tracing::error!(%error, "devices are no longer offered");
-        }
-    });
+    tasks.spawn(devices::run(configuration.clone(), lend, ready, stop.clone()));
     let beat = heartbeat::Options { cpu_manager_state: vec![root.join("cpu_manager_state")] };
     let (client, node) = (client.clone(), node.to_owned());
     tasks.spawn(heartbeat::run(

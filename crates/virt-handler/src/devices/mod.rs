@@ -80,12 +80,12 @@ pub async fn run(
     options: Options,
     ready: watch::Sender<bool>,
     stop: CancellationToken,
-) -> io::Result<()> {
+) {
     let (tick, ticks) = watch::channel(0_u64);
     let (registered, mut told) = mpsc::unbounded_channel();
     let place =
         Place { folder: options.plugins.clone(), root: options.root.clone(), changes: ticks, registered };
-    let mut changes = Changes::new()?;
+    let mut changes = Changes::new();
     let mut node = Node::new(options);
     loop {
         let config = configuration.now();
@@ -97,12 +97,11 @@ pub async fn run(
                 () = stop.cancelled() => {
                     ready.send_replace(false);
                     node.end().await;
-                    return Ok(());
+                    return;
                 }
                 () = configuration.changed() => break,
                 () = tokio::time::sleep(LABELS), if labels => break,
                 changed = changes.next() => {
-                    let changed = changed?;
                     tick.send_modify(|count| *count += 1);
                     if changed.iter().any(|path| !path.starts_with(&node.options.plugins)) {
                         break;
@@ -169,9 +168,7 @@ impl Node {
         let resources = wanted::resources(config, &found, self.options.max_devices);
         // Watched before looked at, so that nothing happens unseen in between.
         for folder in self.folders(&resources) {
-            if let Err(error) = changes.watch(&folder) {
-                warn!(folder = %folder.display(), "cannot watch for devices: {error}");
-            }
+            changes.watch(&folder);
         }
         self.prove_kvm().await;
         let names: BTreeSet<&String> = resources.iter().map(|resource| &resource.name).collect();

@@ -220,7 +220,7 @@ async fn a_kubelet_knows_the_devices() -> Result<()> {
             test.wait(&test.api::<Pod>(), "tap", "has opened its tap", succeeded).await?;
 
             stop.cancel();
-            running.await??;
+            running.await?;
             test.wait(&nodes, name, "has no taps", has(resources::TUN, "0")).await?;
             let gone = json!({ "status": {
                 "capacity": { resources::TUN: null, resources::KVM: null, resources::VHOST_NET: null, resources::SEV: null },
