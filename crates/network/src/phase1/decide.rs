@@ -13,7 +13,7 @@ use super::{
     step::Change,
 };
 use crate::{
-    Binding, BindingKind, InterfaceRequest, LAUNCHER_USER, Mac, Masquerade, Wiring,
+    Binding, BindingKind, InterfaceRequest, Mac, Masquerade, Wiring,
     links::Link,
     names,
     nat::{Family, Setup, fingerprint, rules},
@@ -47,7 +47,7 @@ pub fn decide(observed: &Observed, pairs: &[(InterfaceRequest, Wiring)]) -> Vec<
             Binding::Bridge | Binding::ManagedTap => changes.extend(bridging(observed, request, wiring)),
             Binding::Passt => changes.extend(
                 [
-                    set(observed, PING_GROUPS, &format!("{LAUNCHER_USER} {LAUNCHER_USER}")),
+                    set(observed, PING_GROUPS, &format!("{0} {0}", request.owner)),
                     set(observed, FIRST_FREE_PORT, "0"),
                 ]
                 .into_iter()

@@ -194,6 +194,22 @@ fn steps_of_a_bridge() {
 }
 
 #[test]
+fn all_is_made_for_the_user_that_asks() {
+    for owner in [107, 0] {
+        let steps = |binding| {
+            let request = InterfaceRequest { owner, ..InterfaceRequest::on_pod_network(binding) };
+            text(plan(&model(true), &request, &[]).1)
+        };
+        let pings = format!("set net/ipv4/ping_group_range to {owner} {owner}");
+        assert!(steps(Binding::Passt).contains(&pings), "{:?}", steps(Binding::Passt));
+        for binding in [Binding::Bridge, Binding::ManagedTap, Binding::Masquerade(Masquerade::default())] {
+            let (tap, steps) = (format!("add tap tap0 of user {owner} with one queue"), steps(binding));
+            assert!(steps.contains(&tap), "{steps:?}");
+        }
+    }
+}
+
+#[test]
 fn removal_leaves_the_pods_own_interface() {
     for binding in bindings() {
         let request = InterfaceRequest::on_pod_network(binding);

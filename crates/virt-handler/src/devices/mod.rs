@@ -29,6 +29,7 @@ use kube::{Api, Client};
 use kubevirt_admission::ClusterConfig;
 use kubevirt_component::Configuration;
 use kubevirt_host::kvm::{self, Kvm};
+use kubevirt_network::LAUNCHER_USER;
 use rustix::fs::{AtFlags, CWD, Gid, Uid};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -40,8 +41,6 @@ use self::resource::{Condition, Resource};
 use self::slices::Wish;
 use self::wanted::Found;
 
-/// The user that launchers run as.
-const LAUNCHER_USER: u32 = 107;
 /// How often the labels of this node are looked at, where they make a difference.
 const LABELS: Duration = Duration::from_secs(60);
 /// The device that is not just there or not: it must run a guest.

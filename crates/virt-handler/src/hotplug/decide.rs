@@ -2,6 +2,7 @@
 
 use kubevirt_api::vmi::VirtualMachineInstance;
 
+use crate::permissions;
 use crate::prepare::{Mounted, Plugged};
 use crate::volumes::{HOTPLUG_DISKS, is_block, status, statuses};
 
@@ -12,6 +13,8 @@ pub struct Wanted {
     /// UID of the pod that brings it to the node, once there is one.
     pub pod: Option<String>,
     pub form: Form,
+    /// Who is to use it.
+    pub user: u32,
 }
 
 /// What the launcher gets of a volume.
@@ -27,6 +30,7 @@ pub enum Form {
 
 /// The volumes that are to be plugged.
 pub fn wanted(vmi: &VirtualMachineInstance) -> Vec<Wanted> {
+    let user = permissions::user(vmi);
     let wanted = statuses(vmi).iter().filter(|status| is_in_spec(vmi, &status.name)).filter_map(|status| {
         let attachment = status.hotplug_volume.as_ref()?;
         let form = match (is_folder(vmi, &status.name), is_block(status)) {
@@ -37,7 +41,7 @@ pub fn wanted(vmi: &VirtualMachineInstance) -> Vec<Wanted> {
             (false, false) => Form::Image,
         };
         let pod = attachment.attach_pod_uid.clone().filter(|uid| !uid.is_empty());
-        Some(Wanted { volume: status.name.clone(), pod, form })
+        Some(Wanted { volume: status.name.clone(), pod, form, user })
     });
     wanted.collect()
 }
@@ -102,7 +106,7 @@ mod tests {
         let claim = json!([{"name": "a", "persistentVolumeClaim": {"claimName": "c", "hotpluggable": true}}]);
         let dump = json!([{"name": "a", "memoryDump": {"claimName": "c", "hotpluggable": true}}]);
         let wanted_one = |volume: &str, pod: Option<&str>, form| {
-            vec![Wanted { volume: volume.into(), pod: pod.map(Into::into), form }]
+            vec![Wanted { volume: volume.into(), pod: pod.map(Into::into), form, user: 107 }]
         };
         for (volumes, status, expected) in [
             (&claim, status("a", "", "Filesystem", "p"), wanted_one("a", Some("p"), Form::Image)),

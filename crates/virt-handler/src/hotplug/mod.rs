@@ -12,7 +12,6 @@ use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_domain::layout::Layout;
 use kubevirt_host::device_rules::Rule;
 use kubevirt_host::inside::{Inside, Kind};
-use kubevirt_network::LAUNCHER_USER;
 
 use crate::isolation::{Folders, Place, isolated};
 use crate::permissions;
@@ -132,7 +131,7 @@ fn source(wanted: &Wanted, pod: &str, folders: &Folders) -> io::Result<Source> {
     if file.kind()? != expected {
         return Err(io::Error::other(format!("{} is no {expected:?}", file.shown().display())));
     }
-    match file.give_to(LAUNCHER_USER, LAUNCHER_USER) {
+    match file.give_to(wanted.user, wanted.user) {
         // Storage that trusts no root gives the right owner itself, or the launcher says what is wrong.
         Err(error)
             if !matches!(
@@ -163,7 +162,7 @@ fn block(wanted: &Wanted, pod: &str, place: &Place, ledger: &mut Ledger) -> Resu
         }
     })?;
     let file = folder.make_block_device(name, device, 0o660).map_err(error)?;
-    file.give_to(LAUNCHER_USER, LAUNCHER_USER).map_err(error)?;
+    file.give_to(wanted.user, wanted.user).map_err(error)?;
     permissions::Label::of(place)?.put_on(&file, false).map_err(error)?;
     permissions::allow_device(place, Rule::block(device))
 }

@@ -134,7 +134,7 @@ fn listen(shared: &Arc<Shared>, owner: &Owner) -> AbortOnDropHandle<()> {
         notices: shared.notices.clone(),
     };
     let (shared, pod) = (shared.clone(), owner.pod.clone());
-    let open = move || shared.folders.listen(&pod, shared.settings.user);
+    let open = move || shared.folders.listen(&pod);
     let mut opened = open();
     AbortOnDropHandle::new(tokio::spawn(async move {
         loop {

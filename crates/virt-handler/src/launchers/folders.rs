@@ -67,8 +67,11 @@ impl Folders {
         Ok(Some(Opened(socket)))
     }
 
-    /// Listens where a pod's launcher tells what happens.
-    pub fn listen(&self, pod: &str, user: u32) -> io::Result<tokio::net::UnixListener> {
+    /// Listens where a pod's launcher tells what happens. The socket is given to whoever the launcher's own belongs to:
+    /// that is the user that it runs as, also where nothing else is known of its instance yet.
+    pub fn listen(&self, pod: &str) -> io::Result<tokio::net::UnixListener> {
+        let launcher = self.socket(pod)?.ok_or(io::ErrorKind::NotFound)?;
+        let user = rustix::fs::fstat(&launcher.0)?.st_uid;
         let folder = Opened(self.open(pod, SHARED)?);
         remove(&folder.0)?;
         // By way of the open folder: the whole path would be too long for a socket.
@@ -145,7 +148,7 @@ pub fn pod_of(socket: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{MetadataExt, symlink};
     use std::os::unix::net::UnixListener;
 
     use super::*;
@@ -196,8 +199,14 @@ mod tests {
         let victim = folder.path().join("victim");
         std::fs::write(&victim, "precious").unwrap();
         symlink(&victim, shared.join(NOTIFY_SOCKET)).unwrap();
-        for _ in 0..2 {
-            let _listener = folders.listen("b2a7", 107).unwrap();
+        let launcher = pod(&folder).join(SOCKETS).join(LAUNCHER_SOCKET);
+        assert!(folders.listen("b2a7").is_err(), "there is no launcher");
+        let _launcher = UnixListener::bind(&launcher).unwrap();
+        for user in [107, 0] {
+            std::os::unix::fs::chown(&launcher, Some(user), Some(0)).unwrap();
+            let _listener = folders.listen("b2a7").unwrap();
+            let given = std::fs::metadata(shared.join(NOTIFY_SOCKET)).unwrap();
+            assert_eq!((given.uid(), given.gid()), (user, user));
             assert!(std::os::unix::net::UnixStream::connect(shared.join(NOTIFY_SOCKET)).is_ok());
         }
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");

@@ -35,14 +35,12 @@ pub struct Settings {
     pub watchdog: Duration,
     /// How long a launcher may take to open its socket.
     pub patience: Duration,
-    /// The user that launchers run as.
-    pub user: u32,
 }
 
 impl Settings {
     /// The usual settings.
     pub fn new(pods: PathBuf, watchdog: Duration) -> Self {
-        Self { pods, watchdog, patience: Duration::from_secs(180), user: kubevirt_network::LAUNCHER_USER }
+        Self { pods, watchdog, patience: Duration::from_secs(180) }
     }
 }
 

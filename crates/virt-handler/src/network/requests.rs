@@ -7,7 +7,9 @@ use kubevirt_api::quantity::QuantityExt;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::network::{Interface, Network};
 use kubevirt_api::vmi::status::{InterfaceStatus, MigrationTransport};
-use kubevirt_network::{Binding, InterfaceRequest, LAUNCHER_USER, Masquerade, Ports, Protocol, names};
+use kubevirt_network::{Binding, InterfaceRequest, Masquerade, Ports, Protocol, names};
+
+use crate::permissions;
 
 /// Most queues of a tap device.
 const MOST_QUEUES: u32 = 256;
@@ -41,7 +43,7 @@ pub fn of(
             binding,
             mac: mac.map_err(|error| format!("{field}.macAddress: {error}"))?,
             queues: queues(vmi, interface),
-            owner: LAUNCHER_USER,
+            owner: permissions::user(vmi),
         });
     }
     Ok(requests)
@@ -216,6 +218,7 @@ mod tests {
         let request =
             one(json!({"name": "a", "masquerade": {}, "ports": ports}), pod.clone()).unwrap().unwrap();
         assert_eq!((request.primary, request.queues, request.place), (true, 4, 0));
+        assert_eq!(request.owner, 107);
         assert_eq!(request.pod_interfaces, ["eth0"]);
         assert_eq!(request.mac.unwrap().to_string(), "02:00:00:00:00:05");
         let Binding::Masquerade(details) = request.binding else { panic!() };
@@ -229,6 +232,13 @@ mod tests {
         assert_eq!((request.primary, request.queues, request.binding), (false, 1, Binding::Bridge));
         assert_eq!(request.pod_interfaces, names::candidates("a", 1));
         assert_eq!(request.mac.unwrap().to_string(), "02:00:00:00:00:09");
+    }
+
+    #[test]
+    fn a_tap_belongs_to_the_launcher_also_if_that_is_root() {
+        let mut vmi = vmi(json!({"name": "a", "bridge": {}}), json!([{"name": "a", "pod": {}}]));
+        vmi.status.as_mut().unwrap().runtime_user = Some(0);
+        assert_eq!(of(&vmi, &ClusterConfig::default(), |_| true).unwrap()[0].owner, 0);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::io;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_host::device_rules::{self, Rule};
 use kubevirt_host::inside::{Inside, Kind};
-use kubevirt_network::LAUNCHER_USER;
 
+use super::user;
 use crate::isolation::Place;
 use crate::prepare::{PrepareError, failed};
 use crate::volumes::{HOTPLUG_DISKS, is_block, statuses};
@@ -25,13 +25,14 @@ const DEEPEST: usize = 4;
 pub(crate) fn give_devices(vmi: &VirtualMachineInstance, place: &Place) -> Result<(), PrepareError> {
     let error = |error: io::Error| failed(format_args!("cannot hand devices to the launcher: {error}"));
     let devices = place.root().beneath("dev").map_err(error)?;
+    let user = user(vmi);
     for name in KNOWN {
-        give(&devices, name).map_err(error)?;
+        give(&devices, name, user).map_err(error)?;
     }
-    give_vfio(&devices).map_err(error)?;
+    give_vfio(&devices, user).map_err(error)?;
     let mut rules = Vec::new();
     for status in statuses(vmi).iter().filter(|status| is_block(status) && status.hotplug_volume.is_none()) {
-        if let Some(Kind::Block(device)) = give(&devices, &status.name).map_err(error)? {
+        if let Some(Kind::Block(device)) = give(&devices, &status.name, user).map_err(error)? {
             rules.push(Rule::block(device));
         }
     }
@@ -39,19 +40,19 @@ pub(crate) fn give_devices(vmi: &VirtualMachineInstance, place: &Place) -> Resul
 }
 
 /// Gives a device away if it is there; anything else of that name stays as it is.
-fn give(devices: &Inside, name: &str) -> io::Result<Option<Kind>> {
+fn give(devices: &Inside, name: &str, user: u32) -> io::Result<Option<Kind>> {
     let device = match devices.beneath(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         device => device?,
     };
     let kind = device.kind()?;
     if matches!(kind, Kind::Block(_) | Kind::Char(_)) {
-        device.give_to(LAUNCHER_USER, LAUNCHER_USER)?;
+        device.give_to(user, user)?;
     }
     Ok(Some(kind))
 }
 
-fn give_vfio(devices: &Inside) -> io::Result<()> {
+fn give_vfio(devices: &Inside, user: u32) -> io::Result<()> {
     let folder = match devices.beneath("vfio") {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         folder => folder?,
@@ -65,10 +66,10 @@ fn give_vfio(devices: &Inside) -> io::Result<()> {
         } else if folder.beneath(group)?.kind()? == Kind::Folder {
             let inner = folder.beneath(group)?;
             for name in inner.names()?.iter().filter_map(|name| name.to_str()) {
-                give(&inner, name)?;
+                give(&inner, name, user)?;
             }
         } else {
-            give(&folder, group)?;
+            give(&folder, group, user)?;
         }
     }
     Ok(())

@@ -3,7 +3,9 @@
 mod devices;
 mod locking;
 mod selinux;
+mod user;
 
 pub(crate) use devices::{allow_device, deny_device, give_devices};
 pub(crate) use locking::allow_locking;
 pub(crate) use selinux::Label;
+pub(crate) use user::user;

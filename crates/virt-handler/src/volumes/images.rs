@@ -9,11 +9,10 @@ use kubevirt_disk_image::{Allocation, Allowance, Fit, create_raw, fit, free_spac
 use kubevirt_domain::layout::Layout;
 use kubevirt_domain::sizes::{self, SizeError};
 use kubevirt_host::inside::{Inside, Kind};
-use kubevirt_network::LAUNCHER_USER;
 
 use super::{is_block, status};
 use crate::isolation::Place;
-use crate::permissions::Label;
+use crate::permissions::{self, Label};
 use crate::prepare::{PrepareError, failed};
 
 /// An image that must be there.
@@ -31,6 +30,15 @@ struct Image {
     lenient: bool,
 }
 
+/// How images are made.
+#[derive(Clone, Copy)]
+struct Terms<'a> {
+    allowance: Allowance,
+    label: &'a Label,
+    /// Who is to use them.
+    user: u32,
+}
+
 /// Makes images that are missing and hands all over to the launcher. What the user should hear of is returned.
 pub(crate) fn make(
     vmi: &VirtualMachineInstance,
@@ -38,11 +46,11 @@ pub(crate) fn make(
     config: &ClusterConfig,
     label: &Label,
 ) -> Result<Vec<String>, PrepareError> {
-    let allowance = allowance(config);
+    let terms = Terms { allowance: allowance(config), label, user: permissions::user(vmi) };
     let mut notes = Vec::new();
     for image in wanted(vmi)? {
         let error = |reason: String| failed(format_args!("volume {:?}: {reason}", image.volume));
-        match one(&image, place, allowance, label) {
+        match one(&image, place, terms) {
             Ok(note) => notes.extend(note),
             Err(problem) if image.lenient && is_refusal(&problem) => {}
             Err(problem) => return Err(error(problem.to_string())),
@@ -106,7 +114,7 @@ fn wanted_one(vmi: &VirtualMachineInstance, volume: &Volume) -> Result<Option<Im
     Ok(Some(Image { volume: volume.name.clone(), folder, name, size, shared, lenient: true }))
 }
 
-fn one(image: &Image, place: &Place, allowance: Allowance, label: &Label) -> io::Result<Option<String>> {
+fn one(image: &Image, place: &Place, terms: Terms<'_>) -> io::Result<Option<String>> {
     let folder = place.root().in_root(&image.folder)?;
     // Only what the kubelet mounted cannot have been put there by the launcher.
     if folder.kind()? != Kind::Folder || !folder.is_mount_point()? {
@@ -121,22 +129,21 @@ fn one(image: &Image, place: &Place, allowance: Allowance, label: &Label) -> io:
             if there.kind()? != Kind::File {
                 return Err(io::Error::other(format!("{} is no regular file", there.shown().display())));
             }
-            return there.give_to(LAUNCHER_USER, LAUNCHER_USER).map(|_| None);
+            return there.give_to(terms.user, terms.user).map(|_| None);
         }
     }
     let Some(wanted) = image.size else {
         let problem = format!("there is no {}, and hostDisk.type is not DiskOrCreate", image.name);
         return Err(io::Error::new(io::ErrorKind::NotFound, problem));
     };
-    create(image, &folder, wanted, allowance, label)
+    create(image, &folder, wanted, terms)
 }
 
 fn create(
     image: &Image,
     folder: &Inside,
     wanted: u64,
-    allowance: Allowance,
-    label: &Label,
+    Terms { allowance, label, user }: Terms<'_>,
 ) -> io::Result<Option<String>> {
     let path = folder.path();
     let error = |error: kubevirt_disk_image::ImageError| {
@@ -164,7 +171,7 @@ fn create(
     };
     create_raw(&path.join(&image.name), size, Allocation::Sparse).map_err(error)?;
     let made = folder.beneath(&image.name)?;
-    made.give_to(LAUNCHER_USER, LAUNCHER_USER)?;
+    made.give_to(user, user)?;
     label.put_on(&made, image.shared)?;
     Ok(note)
 }

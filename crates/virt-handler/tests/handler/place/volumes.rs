@@ -107,7 +107,7 @@ fn devices_are_given_to_the_launcher() {
         let status = json!({"volumeStatus": [{"name": "block", "target": "",
             "persistentVolumeClaimInfo": {"volumeMode": "Block"}}]});
         let volume = json!({"name": "block", "persistentVolumeClaim": {"claimName": "c"}});
-        let machine = vmi(json!({"volumes": [volume], "domain": {"devices": {}}}), status);
+        let mut machine = vmi(json!({"volumes": [volume], "domain": {"devices": {}}}), status);
         for _ in 0..2 {
             before_start(&machine, &place, &ClusterConfig::default()).await.unwrap();
         }
@@ -119,5 +119,12 @@ fn devices_are_given_to_the_launcher() {
             assert_eq!(owner(path), 0, "{path}");
         }
         assert_eq!(fs::metadata(seen(&place, "dev/vfio/vfio")).unwrap().mode() & 0o777, 0o666);
+
+        // A launcher that runs as root.
+        machine.status.as_mut().unwrap().runtime_user = Some(0);
+        before_start(&machine, &place, &ClusterConfig::default()).await.unwrap();
+        for path in ["dev/kvm", "dev/net/tun", "dev/vfio/12", "dev/vfio/devices/vfio0", "dev/block"] {
+            assert_eq!(owner(path), 0, "{path}");
+        }
     });
 }
