@@ -127,13 +127,9 @@ async fn arrival(shared: &Shared, owner: &Owner) -> Result<Opened, Loss> {
 /// Begins to listen in the pod. Where that is not possible it is tried again: a launcher that cannot tell us anything
 /// can still be asked.
 fn listen(shared: &Arc<Shared>, owner: &Owner) -> AbortOnDropHandle<()> {
-    let ear = Ear {
-        owner: owner.clone(),
-        domains: shared.domains.clone(),
-        queue: shared.queue.clone(),
-        notices: shared.notices.clone(),
-    };
     let (shared, pod) = (shared.clone(), owner.pod.clone());
+    let (domains, queue, notices) = (shared.domains.clone(), shared.queue.clone(), shared.notices.clone());
+    let ear = Ear::new(owner.clone(), domains, queue, notices);
     let open = move || shared.folders.listen(&pod);
     let mut opened = open();
     AbortOnDropHandle::new(tokio::spawn(async move {

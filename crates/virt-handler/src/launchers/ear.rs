@@ -1,6 +1,6 @@
 //! The handler's ear in one pod: who speaks is known by where it is heard, not by what it says.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::Event;
 use kubevirt_component::Queue;
@@ -11,9 +11,11 @@ use kubevirt_launcher_rpc::notify::{DomainEventRequest, K8sEventRequest, Respons
 use kubevirt_launcher_rpc::{DomainReport, version};
 use tokio::net::UnixListener;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::{Request, Status};
 
+use super::allowance::{Allowance, Verdict};
 use crate::domains::{Domains, Owner};
 
 /// An event that a launcher has for the users of the cluster.
@@ -35,14 +37,27 @@ pub struct Ear {
     /// Whose launcher it is.
     pub owner: Owner,
     /// Where reports go.
-    pub domains: Arc<Domains>,
+    domains: Arc<Domains>,
     /// Who is told that there is something new.
-    pub queue: Queue,
+    queue: Queue,
     /// Where events go.
-    pub notices: mpsc::UnboundedSender<Notice>,
+    notices: mpsc::UnboundedSender<Notice>,
+    /// How many more.
+    allowance: Arc<Mutex<Allowance>>,
 }
 
 impl Ear {
+    /// Hears a launcher that has not said anything yet.
+    pub fn new(
+        owner: Owner,
+        domains: Arc<Domains>,
+        queue: Queue,
+        notices: mpsc::UnboundedSender<Notice>,
+    ) -> Self {
+        let allowance = Arc::new(Mutex::new(Allowance::new(Instant::now())));
+        Self { owner, domains, queue, notices, allowance }
+    }
+
     /// Listens until it is dropped.
     pub async fn listen(self, listener: UnixListener) -> Result<(), tonic::transport::Error> {
         tonic::transport::Server::builder()
@@ -68,6 +83,15 @@ impl Ear {
     }
 
     fn pass_on(&self, request: &K8sEventRequest) -> Result<(), String> {
+        // All launchers share one way to the users. What is too much is not refused, or it would be said again.
+        match self.allowance.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now()) {
+            Verdict::Granted => {}
+            Verdict::Exceeded => {
+                tracing::warn!(vmi = %self.owner.key, "a launcher has too many events: some are dropped");
+                return Ok(());
+            }
+            Verdict::Ignored => return Ok(()),
+        }
         let event: Event = serde_json::from_slice(&request.event_json).map_err(|error| error.to_string())?;
         let notice = Notice {
             owner: self.owner.clone(),
@@ -115,5 +139,36 @@ impl NotifyInfo for Ear {
     ) -> Result<tonic::Response<NotifyInfoResponse>, Status> {
         let supported_notify_versions = version::EVENTS.to_vec();
         Ok(tonic::Response::new(NotifyInfoResponse { supported_notify_versions }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kubevirt_component::NamespacedName;
+
+    use super::*;
+    use crate::testing::Folder;
+
+    #[tokio::test(start_paused = true)]
+    async fn no_launcher_drowns_the_others() {
+        let folder = Folder::new();
+        let domains = Arc::new(Domains::load(folder.path()).unwrap());
+        let (notices, mut heard) = mpsc::unbounded_channel();
+        let ear = |uid: &str| {
+            let owner = Owner { key: NamespacedName::new("default", uid), uid: uid.into(), pod: uid.into() };
+            Ear::new(owner, domains.clone(), Queue::new("test"), notices.clone())
+        };
+        let (loud, quiet) = (ear("loud"), ear("quiet"));
+        let event = K8sEventRequest { event_json: br#"{"metadata": {}, "involvedObject": {}}"#.to_vec() };
+        for _ in 0..1000 {
+            // Its services are copies of one ear.
+            loud.clone().pass_on(&event).unwrap();
+        }
+        quiet.pass_on(&event).unwrap();
+        let mut from = std::collections::BTreeMap::<String, usize>::new();
+        while let Ok(notice) = heard.try_recv() {
+            *from.entry(notice.owner.uid).or_default() += 1;
+        }
+        assert_eq!(from, [("loud".to_owned(), 25), ("quiet".to_owned(), 1)].into());
     }
 }

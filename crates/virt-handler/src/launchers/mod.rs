@@ -3,6 +3,7 @@
 //! Each has a companion, a task that waits for its socket, listens in its pod, connects and stays until the launcher
 //! is gone for good. All that is needed is found again by the next handler, so a launcher never notices a restart.
 
+mod allowance;
 mod arrival;
 mod client;
 mod companion;
