@@ -13,6 +13,8 @@ use rustix::{
     ioctl::{IntegerSetter, Opcode, Setter, ioctl, opcode},
 };
 
+use crate::error::may_pass;
+
 const DEVICE: &str = "/dev/net/tun";
 
 const TAP: u16 = 0x2;
@@ -66,8 +68,16 @@ fn attach(name: &str, multi_queue: bool) -> io::Result<File> {
         .write(true)
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(DEVICE)
-        .map_err(|error| io::Error::new(error.kind(), format!("cannot open {DEVICE}: {error}")))?;
+        .map_err(named)?;
     // SAFETY: the driver reads a `struct ifreq`, and `request` has its size and layout.
     unsafe { ioctl(&device, Setter::<SET_INTERFACE, InterfaceFlags>::new(request))? };
     Ok(device)
+}
+
+/// What this process lacks has nothing to do with the device.
+fn named(error: io::Error) -> io::Error {
+    if may_pass(&error) {
+        return error;
+    }
+    io::Error::new(error.kind(), format!("cannot open {DEVICE}: {error}"))
 }

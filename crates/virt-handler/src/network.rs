@@ -11,7 +11,7 @@ use kubevirt_api::vmi::network::{Interface, InterfaceState};
 use kubevirt_network::{InterfaceRequest, NetworkError, Wiring, phase1};
 
 use crate::isolation::Place;
-use crate::prepare::{Ledger, PrepareError, failed};
+use crate::prepare::{Ledger, PrepareError, failed, hopeless};
 
 /// Wires up all networks of a machine that is about to start.
 pub(crate) async fn start(
@@ -21,7 +21,7 @@ pub(crate) async fn start(
     ledger: &mut Ledger,
 ) -> Result<Vec<Wiring>, PrepareError> {
     let wanted = |interface: &Interface| interface.state != Some(InterfaceState::Absent);
-    let requests = requests::of(vmi, config, wanted).map_err(failed)?;
+    let requests = requests::of(vmi, config, wanted).map_err(hopeless)?;
     wire(&requests, place, ledger).await
 }
 
@@ -73,10 +73,11 @@ async fn wire(
     Ok(found)
 }
 
-/// An interface that the pod gets later is waited for.
+/// An interface that the pod gets later is waited for; what is refused for good is not tried again.
 fn problem(error: NetworkError) -> PrepareError {
     match error {
         NetworkError::MissingInterface { .. } => PrepareError::NotYet(error.to_string()),
+        error if error.is_final() => hopeless(error),
         error => failed(error),
     }
 }

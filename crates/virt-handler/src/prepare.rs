@@ -14,7 +14,7 @@ pub use crate::container_disks::Checksums;
 pub use crate::hotplug::{HotplugState, Progress};
 pub use crate::isolation::{Folders, Place};
 pub use error::PrepareError;
-pub(crate) use error::failed;
+pub(crate) use error::{failed, hopeless};
 pub use record::Remembered;
 pub(crate) use record::{Ledger, Mounted, Plugged};
 

@@ -74,7 +74,7 @@ pub(crate) fn plug(
             None => Progress::Unattached,
             Some(pod) => match one(&wanted, pod, place, ledger) {
                 Ok(()) => Progress::Mounted,
-                Err(PrepareError::NotYet(why) | PrepareError::Failed { reason: why }) => Progress::Waits(why),
+                Err(error) => Progress::Waits(error.to_string()),
             },
         };
         states.push(HotplugState { volume: wanted.volume, progress });

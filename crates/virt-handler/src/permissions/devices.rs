@@ -8,11 +8,13 @@ use kubevirt_host::inside::{Inside, Kind};
 
 use super::user;
 use crate::isolation::Place;
-use crate::prepare::{PrepareError, failed};
+use crate::prepare::{PrepareError, failed, hopeless};
 use crate::volumes::{HOTPLUG_DISKS, is_block, statuses};
 
 /// Devices that QEMU opens, where the container has them.
 const KNOWN: [&str; 7] = ["kvm", "vhost-net", "net/tun", "vhost-vsock", "sev", "iommu", "userfaultfd"];
+/// Those among them that carry the guest's packets.
+const NETWORK: [&str; 2] = ["vhost-net", "net/tun"];
 /// The device that all users of VFIO share.
 const SHARED_VFIO: &str = "vfio";
 /// Folders of the container's devices that belong to file systems of their own.
@@ -27,7 +29,7 @@ pub(crate) fn give_devices(vmi: &VirtualMachineInstance, place: &Place) -> Resul
     let devices = place.root().beneath("dev").map_err(error)?;
     let user = user(vmi);
     for name in KNOWN {
-        give(&devices, name, user).map_err(error)?;
+        give(&devices, name, user).map_err(|problem| refused(name, &problem))?;
     }
     give_vfio(&devices, user).map_err(error)?;
     let mut rules = Vec::new();
@@ -37,6 +39,14 @@ pub(crate) fn give_devices(vmi: &VirtualMachineInstance, place: &Place) -> Resul
         }
     }
     allow_on_old_hosts(place, &rules).map_err(error)
+}
+
+/// A machine without its network is none, and a device that the system does not let go of now it never will.
+fn refused(name: &str, error: &io::Error) -> PrepareError {
+    let reason = format!("cannot hand the device {name} to the launcher: {error}");
+    let for_good =
+        matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem);
+    if for_good && NETWORK.contains(&name) { hopeless(reason) } else { failed(reason) }
 }
 
 /// Gives a device away if it is there; anything else of that name stays as it is.
@@ -121,6 +131,26 @@ fn collect(folder: &Inside, depth: usize, rules: &mut Vec<Rule>) {
                 collect(&file, depth + 1, rules);
             }
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_of_the_network_that_is_refused_is_the_end() {
+        use io::ErrorKind::{Interrupted, PermissionDenied, ReadOnlyFilesystem};
+        for (name, kind, expected) in [
+            ("net/tun", PermissionDenied, true),
+            ("vhost-net", ReadOnlyFilesystem, true),
+            ("net/tun", Interrupted, false),
+            ("kvm", PermissionDenied, false),
+        ] {
+            let error = refused(name, &kind.into());
+            assert_eq!(matches!(error, PrepareError::Hopeless(_)), expected, "{name} {kind:?}");
+            assert!(error.to_string().contains(name), "{error}");
         }
     }
 }

@@ -14,9 +14,17 @@ pub enum PrepareError {
         /// Why, for the user.
         reason: String,
     },
+    /// It will never work in this pod.
+    #[error("{0}")]
+    Hopeless(String),
 }
 
 /// It does not work.
 pub(crate) fn failed(reason: impl Display) -> PrepareError {
     PrepareError::Failed { reason: reason.to_string() }
+}
+
+/// It will never work in this pod.
+pub(crate) fn hopeless(reason: impl Display) -> PrepareError {
+    PrepareError::Hopeless(reason.to_string())
 }

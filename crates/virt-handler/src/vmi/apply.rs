@@ -24,6 +24,9 @@ use crate::prepare::{self, HotplugState, Place, PrepareError};
 /// Where plugged volumes are in the launcher's container.
 const PLUGGED: &str = "/var/run/kubevirt/hotplug-disks";
 
+/// How launchers, ours and KubeVirt's, say that they have no firmware for a machine.
+const NO_FIRMWARE: [&str; 2] = ["this host has no UEFI image for such a machine", "EFI OVMF rom"];
+
 /// Why a step came to nothing.
 enum Trouble {
     /// It takes a little longer.
@@ -32,12 +35,15 @@ enum Trouble {
     Plugging { problems: Vec<String>, missing: Vec<String> },
     /// It does not work like this.
     Failed(String),
+    /// It will never work in this pod.
+    Hopeless(String),
 }
 
 impl From<PrepareError> for Trouble {
     fn from(error: PrepareError) -> Self {
         match error {
             PrepareError::NotYet(why) => Self::NotYet(why),
+            PrepareError::Hopeless(why) => Self::Hopeless(why),
             error => Self::Failed(error.to_string()),
         }
     }
@@ -121,6 +127,7 @@ impl Instances {
                 self.memory.change(uid, |memory| memory.waiting = Waiting::default());
                 Outcome { fate: Fate::Failed(why), ..Outcome::default() }
             }
+            Trouble::Hopeless(why) => Outcome { fate: Fate::Hopeless(why), ..Outcome::default() },
         }
     }
 
@@ -153,7 +160,7 @@ impl Instances {
         });
         let options = options(vmi, &config, &self.topology, &prepared.network);
         let print = fingerprint(vmi, &options);
-        launcher.sync(vmi, options).await?;
+        launcher.sync(vmi, options).await.map_err(refused)?;
         self.memory.change(uid, |memory| memory.synced = Some(print));
         self.learn(uid, &launcher).await?;
         say.push(Say::normal(events::vmi::CREATED, "The guest is defined."));
@@ -302,6 +309,16 @@ impl Instances {
     }
 }
 
+/// What follows if a launcher does not start its machine. No other firmware comes to it later.
+fn refused(error: CommandError) -> Trouble {
+    match error {
+        CommandError::Refused(why) if NO_FIRMWARE.iter().any(|words| why.contains(words)) => {
+            Trouble::Hopeless(why)
+        }
+        error => error.into(),
+    }
+}
+
 /// What follows from a step that has to wait.
 fn waits(told: Told, pause: Duration) -> Outcome {
     let (say, fate) = match told {
@@ -322,7 +339,28 @@ fn is_settled(vmi: &VirtualMachineInstance) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use kubevirt_domain::{HostFacts, Layout, QemuFacts, convert};
+    use serde_json::json;
+
+    use super::super::testing::vmi;
     use super::*;
+
+    #[test]
+    fn a_launcher_without_firmware_is_the_end() {
+        let efi = json!({"domain": {"firmware": {"bootloader": {"efi": {"secureBoot": false}}}}});
+        let host = HostFacts { kvm: true, ..HostFacts::default() };
+        let ours = convert(&vmi(efi, json!({})), &host, &QemuFacts::default(), &Layout::default());
+        let ours = ours.unwrap_err().to_string();
+        let theirs = "EFI OVMF roms missing for booting in EFI mode with SecureBoot=true, SEV/SEV-ES=false";
+        for (why, expected) in
+            [(ours.as_str(), true), (theirs, true), ("spec.domain.cpu.model: unknown", false), ("", false)]
+        {
+            let trouble = refused(CommandError::Refused(why.to_owned()));
+            assert_eq!(matches!(trouble, Trouble::Hopeless(_)), expected, "{why}");
+        }
+        let silent = refused(CommandError::Silent(Duration::ZERO));
+        assert!(matches!(silent, Trouble::Failed(_)));
+    }
 
     #[test]
     fn a_wait_is_told_once_as_an_event_and_as_long_as_it_takes_as_a_condition() {

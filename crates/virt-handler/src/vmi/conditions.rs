@@ -135,7 +135,7 @@ pub fn of_wish(all: &mut Conditions, fate: &Fate, now: Timestamp) {
     let type_ = conditions::vmi::SYNCHRONIZED;
     let ours = reasons::vmi::DOMAIN_SYNC_FAILED;
     match fate {
-        Fate::Overdue(why) | Fate::Failed(why) => {
+        Fate::Overdue(why) | Fate::Failed(why) | Fate::Hopeless(why) => {
             condition::set(all, holds_not(type_, ours, why), &Time(now));
         }
         Fate::Waits => {}

@@ -38,6 +38,7 @@ fn the_way_of_an_instance_that_is_wanted() {
             false,
         ),
         ("end was told, all clean", Case::ended().reach(Reach::None), Step::Nothing, false),
+        ("could not be started", Case::new(&VmiPhase::Failed), Step::CleanUp, false),
         ("failed but runs", Case::new(&VmiPhase::Failed).domain(running()), Step::CleanUp, false),
         ("paused", Case::running().domain(domain(State::Paused, Reason::User)), Step::Update, true),
         (

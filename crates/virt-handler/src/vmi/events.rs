@@ -3,7 +3,7 @@
 use kubevirt_api::condition;
 use kubevirt_api::names::{conditions, events, reasons};
 use kubevirt_api::vmi::VirtualMachineInstance;
-use kubevirt_api::vmi::status::{VmiPhase, VolumeStatus};
+use kubevirt_api::vmi::status::{VirtualMachineInstanceStatus, VmiPhase, VolumeStatus};
 use kubevirt_component::events::Kind;
 
 use super::fate::Fate;
@@ -35,7 +35,7 @@ impl Say {
 /// That the wish could not be carried out, if it could not: the one who wished it is told why.
 pub fn failed(fate: &Fate) -> Option<Say> {
     match fate {
-        Fate::Failed(why) => Some(Say::warning(events::vmi::SYNC_FAILED, why)),
+        Fate::Failed(why) | Fate::Hopeless(why) => Some(Say::warning(events::vmi::SYNC_FAILED, why)),
         Fate::Fulfilled | Fate::Waits | Fate::Overdue(_) => None,
     }
 }
@@ -49,23 +49,30 @@ pub fn changes(
     let phase = |vmi: &VirtualMachineInstance| vmi.status.as_ref().and_then(|status| status.phase.clone());
     let mut all = Vec::new();
     if phase(seen) != phase(told) {
-        all.extend(entered(phase(told), observed));
+        all.extend(entered(told, observed));
     }
     all.extend(credentials(seen, told));
     all.extend(volumes(seen, told));
     all
 }
 
-fn entered(phase: Option<VmiPhase>, observed: &Observed) -> Option<Say> {
-    match phase? {
+fn entered(told: &VirtualMachineInstance, observed: &Observed) -> Option<Say> {
+    let status = told.status.as_ref()?;
+    match status.phase.as_ref()? {
         VmiPhase::Running => Some(Say::normal(events::vmi::STARTED, "The guest runs.")),
         VmiPhase::Succeeded => Some(Say::normal(events::vmi::STOPPED, "The guest was shut down.")),
-        VmiPhase::Failed => Some(Say::warning(events::vmi::STOPPED, failure(observed))),
+        VmiPhase::Failed => Some(Say::warning(events::vmi::STOPPED, failure(status, observed))),
         _ => None,
     }
 }
 
-fn failure(observed: &Observed) -> String {
+fn failure(status: &VirtualMachineInstanceStatus, observed: &Observed) -> String {
+    if status.reason.as_deref() == Some(reasons::vmi::DOMAIN_SYNC_FAILED) {
+        let all = status.conditions.as_deref();
+        let why =
+            condition::find(all, conditions::vmi::SYNCHRONIZED).and_then(|found| found.message.as_deref());
+        return format!("The guest cannot be started: {}", why.unwrap_or_default());
+    }
     let words = observed.living_or_ended().map(|domain| domain.status.message.trim());
     match (words.filter(|words| !words.is_empty()), &observed.reach) {
         (Some(words), _) => format!("The guest crashed: {words}"),

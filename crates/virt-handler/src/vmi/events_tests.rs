@@ -99,6 +99,19 @@ fn a_guest_that_stops_by_itself_is_a_warning_that_says_why() {
 }
 
 #[test]
+fn a_guest_that_never_started_did_not_crash() {
+    let told = vmi(
+        json!({}),
+        json!({"phase": "Failed", "reason": "Synchronizing with the Domain failed.",
+            "conditions": [{"type": "Synchronized", "status": "False", "message": "cannot add a tap"}]}),
+    );
+    let said = changes(&vmi(json!({}), json!({"phase": "Scheduled"})), &told, &Case::scheduled().observed());
+    assert_eq!(said, [Say::warning("Stopped", "The guest cannot be started: cannot add a tap")]);
+    let why = "cannot add a tap".to_owned();
+    assert_eq!(failed(&Fate::Hopeless(why.clone())), Some(Say::warning("SyncFailed", why)));
+}
+
+#[test]
 fn a_wish_that_cannot_be_carried_out_is_a_warning_in_the_words_of_the_failure() {
     for quiet in [Fate::Fulfilled, Fate::Waits, Fate::Overdue("no interface".into())] {
         assert_eq!(failed(&quiet), None);

@@ -12,4 +12,6 @@ pub enum Fate {
     Overdue(String),
     /// It could not be carried out, and is tried again.
     Failed(String),
+    /// It can never be carried out by this launcher.
+    Hopeless(String),
 }

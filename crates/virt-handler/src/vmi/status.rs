@@ -42,7 +42,8 @@ pub fn told(observed: &Observed, facts: &Facts<'_>, now: Timestamp) -> Option<Vi
     // Clusters tell time in whole seconds.
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     let mut told = vmi.clone();
-    let phase = phase(observed);
+    let hopeless = is_hopeless(observed, facts.fate);
+    let phase = if hopeless { VmiPhase::Failed } else { phase(observed) };
     enter(told.status.get_or_insert_default(), phase, now);
     if let Some(report) = observed.living_or_ended() {
         of_domain(&mut told, report, facts, now);
@@ -52,8 +53,16 @@ pub fn told(observed: &Observed, facts: &Facts<'_>, now: Timestamp) -> Option<Vi
     if let (true, None, Reach::Lost(loss)) = (lost, observed.living_or_ended(), &observed.reach) {
         status.reason = Some(reason(loss).to_owned());
     }
+    if hopeless {
+        status.reason = Some(reasons::vmi::DOMAIN_SYNC_FAILED.to_owned());
+    }
     conditions::of_wish(&mut status.conditions, facts.fate, now);
     Some(told)
+}
+
+/// Whether there is no machine and will never be one. What became of one that there was is told by its domain.
+fn is_hopeless(observed: &Observed, fate: &Fate) -> bool {
+    matches!(fate, Fate::Hopeless(_)) && observed.living_or_ended().is_none()
 }
 
 fn reason(loss: &Loss) -> &'static str {

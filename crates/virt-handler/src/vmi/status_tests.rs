@@ -83,6 +83,28 @@ fn why_a_machine_is_lost_is_told() {
 }
 
 #[test]
+fn a_machine_that_can_never_start_has_failed() {
+    let (on_node, config) = (OnNode::default(), ClusterConfig::default());
+    let fate = Fate::Hopeless("cannot add a tap".into());
+    let told = |case: Case| {
+        let told = told(&case.observed(), &facts(&on_node, &config, &fate), at(100)).unwrap();
+        serde_json::to_value(told.status).unwrap()
+    };
+    let failed = told(Case::scheduled());
+    assert_eq!(
+        (&failed["phase"], &failed["reason"]),
+        (&json!("Failed"), &json!("Synchronizing with the Domain failed."))
+    );
+    assert_eq!(failed["conditions"][0]["message"], "cannot add a tap");
+    assert_eq!(failed["phaseTransitionTimestamps"][0]["phase"], "Failed");
+    // A machine that is there is what it says itself.
+    let runs = told(Case::scheduled().domain(domain(State::Running, Reason::Unknown)));
+    assert_eq!((&runs["phase"], &runs["reason"]), (&json!("Running"), &Value::Null));
+    let ended = told(Case::scheduled().domain(domain(State::Shutoff, Reason::Shutdown)));
+    assert_eq!((&ended["phase"], &ended["reason"]), (&json!("Succeeded"), &Value::Null));
+}
+
+#[test]
 fn an_end_is_not_told_twice() {
     let (on_node, config) = (OnNode::default(), ClusterConfig::default());
     let facts = facts(&on_node, &config, &Fate::Fulfilled);

@@ -82,6 +82,27 @@ fn a_bridge_is_built_once_and_remembered() {
 }
 
 #[test]
+fn a_network_that_cannot_be_made_is_not_tried_again() {
+    alone("place::network::a_network_that_cannot_be_made_is_not_tried_again", || async {
+        let mut node = Node::new();
+        let root = node.root(&[]);
+        let place = node.launcher(&root, &[]);
+        plug_in(&place, "eth0", "10.9.8.7/24");
+        let before = links(&place);
+        let small = json!([{"name": "default", "pod": {"vmNetworkCIDR": "10.0.2.0/31"}}]);
+        for (interface, networks, expected) in [
+            (json!({"name": "default", "masquerade": {}}), small.clone(), "too small"),
+            (json!({"name": "default", "slirp": {}}), small, "interfaces[0].slirp"),
+        ] {
+            let machine = machine(json!([interface]), networks, json!([]));
+            let error = before_start(&machine, &place, &ClusterConfig::default()).await.unwrap_err();
+            assert!(matches!(&error, PrepareError::Hopeless(why) if why.contains(expected)), "{error:?}");
+        }
+        assert_eq!(links(&place), before);
+    });
+}
+
+#[test]
 fn interfaces_come_and_go() {
     alone("place::network::interfaces_come_and_go", || async {
         let mut node = Node::new();
