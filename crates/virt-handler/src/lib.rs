@@ -14,6 +14,7 @@ pub mod metrics;
 mod network;
 mod permissions;
 pub mod prepare;
+mod recall;
 mod run;
 pub mod server;
 #[cfg(test)]

@@ -31,6 +31,7 @@ use crate::labels::facts::{FILE, Facts};
 use crate::launchers::{Launchers, Notice, Settings};
 use crate::metrics::{self, Own};
 use crate::prepare::Folders;
+use crate::recall::recall;
 use crate::server::{Server, Trust};
 use crate::vmi::{Instances, Memories, topology};
 use crate::{devices, heartbeat, labels, server};
@@ -128,6 +129,7 @@ async fn answer_users(
 
 /// Looks after what an earlier handler looked after, whether it still exists or not.
 async fn adopt(instances: &Instances) {
+    recall(&instances.domains, &instances.folders).await;
     // Launchers have something to tell, whether the API answers or not.
     instances.launchers.adopt();
     instances.here.ready().await;

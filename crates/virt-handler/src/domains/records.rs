@@ -74,8 +74,14 @@ impl Records {
             }
             let read = std::fs::read(&path).map(|text| serde_json::from_slice::<Record>(&text));
             match read {
-                Ok(Ok(record)) if record.uid == name => records.push(record),
-                Ok(Ok(_)) => tracing::warn!(?path, "a record is not of the instance that its name says"),
+                Ok(Ok(record)) if record.uid != name => {
+                    tracing::warn!(?path, "a record is not of the instance that its name says");
+                }
+                // Without its pod nothing can be said of an instance; with no record it is looked for.
+                Ok(Ok(record)) if record.owner().pod.is_empty() => {
+                    tracing::warn!(?path, "a record does not say which pod it is about");
+                }
+                Ok(Ok(record)) => records.push(record),
                 Ok(Err(error)) => tracing::warn!(?path, %error, "a record cannot be understood"),
                 Err(error) => tracing::warn!(?path, %error, "a record cannot be read"),
             }
@@ -118,6 +124,8 @@ mod tests {
         std::fs::write(folder.path().join("ad00"), text).unwrap();
         std::fs::write(folder.path().join("broken"), "{").unwrap();
         std::fs::write(folder.path().join("renamed"), text).unwrap();
+        let podless = r#"{"name":"web","namespace":"default","uid":"podless","socketFile":"/elsewhere"}"#;
+        std::fs::write(folder.path().join("podless"), podless).unwrap();
         let records = Records::open(folder.path()).unwrap().load().unwrap();
         let owners: Vec<Owner> = records.iter().map(Record::owner).collect();
         let web =

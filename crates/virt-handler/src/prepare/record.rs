@@ -128,7 +128,8 @@ impl Ledger {
     }
 }
 
-/// All pods that have a record.
+/// All pods that have a record. One that cannot be read is told of and passed over: it must not keep the others from
+/// being looked after.
 pub(crate) fn all(folders: &Folders) -> Result<Vec<Remembered>, PrepareError> {
     let folder = folder(folders);
     let entries = match fs::read_dir(&folder) {
@@ -141,9 +142,13 @@ pub(crate) fn all(folders: &Folders) -> Result<Vec<Remembered>, PrepareError> {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let Some(pod_uid) = name.to_str().and_then(|name| name.strip_suffix(".json")) else { continue };
-        if let Some(Ledger { record, .. }) = Ledger::existing(pod_uid, folders)? {
-            let Record { namespace, name, uid: vmi_uid, .. } = record;
-            all.push(Remembered { pod_uid: pod_uid.to_owned(), namespace, name, vmi_uid });
+        match Ledger::existing(pod_uid, folders) {
+            Ok(Some(Ledger { record, .. })) => {
+                let Record { namespace, name, uid: vmi_uid, .. } = record;
+                all.push(Remembered { pod_uid: pod_uid.to_owned(), namespace, name, vmi_uid });
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(pod = pod_uid, %error, "what was done for a pod is not known"),
         }
     }
     all.sort_by(|a, b| a.pod_uid.cmp(&b.pod_uid));
