@@ -1,6 +1,6 @@
 //! From the wish to a running machine, next to bare pods.
 
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -136,7 +136,7 @@ pub async fn burst(bed: &Bed) -> Result<Vec<Row>> {
     Ok(vec![Row::new(what, "s", machines, 2.0 * pods + qemus)])
 }
 
-/// Starts a QEMU and waits until it can be spoken to.
+/// Starts a QEMU and waits until its machine runs. It greets before it has one.
 fn bare_qemu() -> Result<()> {
     let mut qemu = Command::new("qemu-system-x86_64")
         .args(["-machine", "q35,accel=tcg", "-m", "64", "-nodefaults", "-display", "none", "-qmp", "stdio"])
@@ -144,11 +144,13 @@ fn bare_qemu() -> Result<()> {
         .stdout(Stdio::piped())
         .spawn()
         .context("run qemu-system-x86_64")?;
-    let mut greeting = String::new();
-    BufReader::new(qemu.stdout.take().context("no output")?).read_line(&mut greeting)?;
+    let mut monitor = qemu.stdin.take().context("no input")?;
+    monitor.write_all(b"{\"execute\":\"qmp_capabilities\"}{\"execute\":\"query-status\"}")?;
+    let lines = BufReader::new(qemu.stdout.take().context("no output")?).lines();
+    let runs = lines.map_while(io::Result::ok).any(|line| line.contains(r#""running": true"#));
     qemu.kill()?;
     qemu.wait()?;
-    ensure!(greeting.contains("QMP"), "QEMU says {greeting:?}");
+    ensure!(runs, "QEMU ends before its machine runs");
     Ok(())
 }
 
