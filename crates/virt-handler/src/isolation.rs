@@ -12,8 +12,10 @@ use tokio::time::timeout;
 
 use crate::prepare::{PrepareError, failed};
 
-/// Who is in no launcher's pod: we, and the node's first process, since a handler in a pod has mounts of its own.
-const OUTSIDE: [&str; 2] = ["/proc/thread-self", "/proc/1"];
+/// We are in no launcher's pod.
+const OURSELVES: &str = "/proc/thread-self";
+/// Nor is the node's first process, whose mounts are not ours if we are in a pod.
+const FIRST: &str = "/proc/1";
 
 /// How long it may take to find a pod. Whoever is asked answers at once, unless something is broken.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -159,12 +161,14 @@ impl Place {
 /// whatever it wants to have mounted would be the node's.
 pub(crate) fn isolated(socket: &Inside) -> std::io::Result<Process> {
     let process = Process::listening_on(socket)?;
-    for outside in OUTSIDE {
-        if process.shares_mounts_with(Path::new(outside))? {
-            let problem =
-                format!("process {} behind {} is not in a pod", process.id(), socket.shown().display());
-            return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, problem));
-        }
+    let shares_with_first = match process.shares_mounts_with(Path::new(FIRST)) {
+        // Where the first process is hidden from us, we are not the handler of a node.
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => false,
+        known => known?,
+    };
+    if shares_with_first || process.shares_mounts_with(Path::new(OURSELVES))? {
+        let problem = format!("process {} behind {} is not in a pod", process.id(), socket.shown().display());
+        return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, problem));
     }
     Ok(process)
 }
