@@ -1,7 +1,13 @@
 //! What belongs to whom: references to owners, and names that follow from them.
 
+use std::fmt::Debug;
+
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+
+use crate::context::Context;
 
 /// The reference by which an object says that `owner` controls it.
 pub fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {
@@ -13,6 +19,19 @@ pub fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerRe
         controller: Some(true),
         block_owner_deletion: Some(true),
     }
+}
+
+/// Asks the API server itself whether an owner is still the one that was seen, and stays. A store that has not heard of
+/// its end yet must not take anything over for it.
+pub async fn is_there<K>(context: &Context, owner: &K) -> kube::Result<bool>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + DeserializeOwned + Clone + Debug,
+{
+    let api = context.api::<K>(&owner.namespace().unwrap_or_default());
+    let fresh = api.get_metadata_opt(&owner.name_any()).await?;
+    Ok(fresh.is_some_and(|fresh| {
+        fresh.metadata.uid == owner.meta().uid && fresh.metadata.deletion_timestamp.is_none()
+    }))
 }
 
 /// Five letters that follow from an owner and a number: who makes the same thing twice gets the same name twice.

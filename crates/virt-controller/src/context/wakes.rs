@@ -43,14 +43,16 @@ pub fn pool<K: Resource>(change: &Change<K>) -> Vec<NamespacedName> {
     owner::<VirtualMachinePool, K>(change)
 }
 
-/// The replica sets that an instance belongs to or might, if it belongs to nobody.
+/// The replica sets that an instance belongs to or might, if it belongs to nobody, before and after the change: a set
+/// that wanted it must hear of it, too, when it goes.
 pub fn replica_sets(
     change: &Change<VirtualMachineInstance>,
     sets: &Store<VirtualMachineInstanceReplicaSet>,
 ) -> Vec<NamespacedName> {
     let mut owners = owner::<VirtualMachineInstanceReplicaSet, _>(change);
-    let orphan = change.new.into_iter().flat_map(|vmi| namespace_of_orphan(vmi));
-    let candidates = orphan.flat_map(|namespace| sets.by(index::NAMESPACE, &namespace));
+    let versions = change.old.into_iter().chain(change.new);
+    let orphan = versions.flat_map(|vmi| namespace_of_orphan(vmi)).next();
+    let candidates = orphan.into_iter().flat_map(|namespace| sets.by(index::NAMESPACE, &namespace));
     owners.extend(candidates.map(|set| NamespacedName::of(set.as_ref())));
     owners
 }
@@ -211,6 +213,8 @@ pub fn claim_name(volume: &Volume) -> Option<&str> {
 mod tests {
     use std::sync::Arc;
 
+    use kubevirt_component::IndexOf;
+
     use super::*;
 
     #[test]
@@ -232,6 +236,34 @@ mod tests {
             let vms = Store::of(machines, []);
             assert_eq!(vm_of_vmi(&came, &vms), woken);
             assert_eq!(vm_of_vmi(&went, &vms), woken);
+        }
+    }
+
+    #[test]
+    fn an_orphan_wakes_the_sets_that_may_want_it_when_it_comes_and_when_it_goes() {
+        let set = |namespace: &str| {
+            let mut set = VirtualMachineInstanceReplicaSet::default();
+            set.metadata.name = Some("web".to_owned());
+            set.metadata.namespace = Some(namespace.to_owned());
+            set
+        };
+        let sets = Store::of([set("here"), set("there")], [(index::NAMESPACE, namespace as IndexOf<_>)]);
+        let mut orphan = VirtualMachineInstance::default();
+        orphan.metadata.namespace = Some("here".to_owned());
+        let mut owned = orphan.clone();
+        let owner = OwnerReference { controller: Some(true), ..OwnerReference::default() };
+        owned.metadata.owner_references = Some(vec![owner]);
+        let (orphan, owned) = (Arc::new(orphan), Arc::new(owned));
+        let key = NamespacedName::new("here", "web");
+        let cases = [
+            (None, Some(&orphan), vec![key.clone()]),
+            (Some(&orphan), Some(&orphan), vec![key.clone()]),
+            (Some(&orphan), Some(&owned), vec![key.clone()]),
+            (Some(&orphan), None, vec![key]),
+            (Some(&owned), None, vec![]),
+        ];
+        for (old, new, woken) in cases {
+            assert_eq!(replica_sets(&Change { old, new }, &sets), woken, "{old:?} {new:?}");
         }
     }
 }

@@ -11,24 +11,60 @@ use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_component::events::Kind;
 use kubevirt_component::patch;
 
-use super::decide::{Action, Plan};
+use super::decide::{Action, Claim};
 use crate::context::{Context, controller};
-use crate::owned::controller_reference;
+use crate::owned::{controller_reference, is_there};
 
-/// The first thing that went wrong.
-pub struct Failure {
-    /// What the API server said.
-    pub error: kube::Error,
+/// Why the claims of a set came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server did not take a write, or what was seen is outdated.
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    /// The set is not what was seen.
+    #[error("what was seen of the set is outdated")]
+    Outdated,
 }
 
-/// Does all of it, as far as possible.
-pub async fn apply(
+/// Settles whose instances are whose: as much of it as possible, and then the first thing that went wrong.
+pub async fn claim(
     context: &Context,
     set: &VirtualMachineInstanceReplicaSet,
-    plan: &Plan,
-) -> Option<Failure> {
-    let outcomes = join_all(plan.actions.iter().map(|action| carry_out(context, set, action))).await;
-    outcomes.into_iter().find_map(Result::err).map(|error| Failure { error })
+    claims: &[Claim],
+) -> Result<(), Error> {
+    // What garbage collection orphaned as the set went would be taken back by a set that was not seen to go.
+    let adopts = claims.iter().any(|claim| matches!(claim, Claim::Adopt(_)));
+    if adopts && !is_there(context, set).await? {
+        return Err(Error::Outdated);
+    }
+    let outcomes = join_all(claims.iter().map(|claim| write(context, set, claim))).await;
+    Ok(outcomes.into_iter().collect::<kube::Result<_>>()?)
+}
+
+async fn write(context: &Context, set: &VirtualMachineInstanceReplicaSet, claim: &Claim) -> kube::Result<()> {
+    let (Claim::Adopt(seen) | Claim::Release(seen)) = claim;
+    let mut wanted = VirtualMachineInstance::clone(seen);
+    let owner = controller(&**seen).map(|owner| owner.uid.clone());
+    let owners = wanted.metadata.owner_references.get_or_insert_default();
+    match claim {
+        Claim::Adopt(_) => owners.push(controller_reference(set)),
+        Claim::Release(_) => owners.retain(|reference| Some(&reference.uid) != owner.as_ref()),
+    }
+    let api = context.api::<VirtualMachineInstance>(&seen.namespace().unwrap_or_default());
+    match patch::write(&api, &**seen, &wanted).await {
+        Err(error) if patch::is_gone(&error) => Ok(()),
+        outcome => outcome.map(|_| ()),
+    }
+}
+
+/// Does all of it, as far as possible. The first thing that went wrong.
+pub async fn scale(
+    context: &Context,
+    set: &VirtualMachineInstanceReplicaSet,
+    actions: &[Action],
+) -> kube::Result<()> {
+    let outcomes = join_all(actions.iter().map(|action| carry_out(context, set, action))).await;
+    outcomes.into_iter().collect()
 }
 
 async fn carry_out(
@@ -45,18 +81,6 @@ async fn carry_out(
         Action::DeleteFinished(vmi) => {
             let message = format!("Deleted instance {}, which had ended", vmi.name_any());
             delete(context, set, vmi, message).await
-        }
-        Action::Adopt(vmi) => {
-            let mut wanted = VirtualMachineInstance::clone(vmi);
-            wanted.metadata.owner_references.get_or_insert_default().push(controller_reference(set));
-            change(context, vmi, &wanted).await
-        }
-        Action::Release(vmi) => {
-            let mut wanted = VirtualMachineInstance::clone(vmi);
-            let owner = controller(&wanted).map(|owner| owner.uid.clone());
-            let owners = wanted.metadata.owner_references.get_or_insert_default();
-            owners.retain(|reference| Some(&reference.uid) != owner.as_ref());
-            change(context, vmi, &wanted).await
         }
     }
 }
@@ -104,18 +128,6 @@ async fn delete(
             context.recorder.event(set, Kind::Warning, events::FAILED_DELETE, message);
             Err(error)
         }
-    }
-}
-
-async fn change(
-    context: &Context,
-    seen: &VirtualMachineInstance,
-    wanted: &VirtualMachineInstance,
-) -> kube::Result<()> {
-    let api = context.api::<VirtualMachineInstance>(&seen.namespace().unwrap_or_default());
-    match patch::write(&api, seen, wanted).await {
-        Err(error) if patch::is_gone(&error) => Ok(()),
-        outcome => outcome.map(|_| ()),
     }
 }
 

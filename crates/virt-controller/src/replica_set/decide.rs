@@ -13,7 +13,7 @@ use kubevirt_api::vmi::VirtualMachineInstance;
 
 use crate::owned::{controller_reference, suffix};
 
-/// As many instances are made or deleted at a time.
+/// As many instances are made, deleted or claimed at a time.
 const BURST: usize = 250;
 
 /// What there is.
@@ -30,7 +30,26 @@ pub struct Observed {
     pub taken: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
-/// Something to be done.
+/// What is to be done now. The next look, when the stores have followed, finds what comes after it.
+#[derive(Debug, PartialEq)]
+pub enum Step {
+    /// Settle first which instances are the set's. Others may want the same ones, so whoever loses must find that out
+    /// before it counts or deletes any.
+    Claim(Vec<Claim>),
+    /// Make and delete instances until there are as many as wanted.
+    Scale(Vec<Action>),
+}
+
+/// A change of whose an instance is.
+#[derive(Debug, PartialEq)]
+pub enum Claim {
+    /// Take over an instance that belongs to nobody.
+    Adopt(Arc<VirtualMachineInstance>),
+    /// Let go of an instance that is not selected any more.
+    Release(Arc<VirtualMachineInstance>),
+}
+
+/// A change of how many instances there are.
 #[derive(Debug, PartialEq)]
 pub enum Action {
     /// Make this instance.
@@ -39,17 +58,13 @@ pub enum Action {
     DeleteSurplus(Arc<VirtualMachineInstance>),
     /// Delete an instance that will not run again.
     DeleteFinished(Arc<VirtualMachineInstance>),
-    /// Take over an instance that belongs to nobody.
-    Adopt(Arc<VirtualMachineInstance>),
-    /// Let go of an instance that is not selected any more.
-    Release(Arc<VirtualMachineInstance>),
 }
 
 /// What is to be done, and what there is before it.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Plan {
-    /// In this order.
-    pub actions: Vec<Action>,
+    /// What is to be done.
+    pub step: Step,
     /// Instances that run or will.
     pub replicas: usize,
     /// Those of them that are ready.
@@ -61,27 +76,35 @@ pub struct Plan {
 /// Decides.
 pub fn decide(observed: &Observed) -> Plan {
     let set = &observed.set;
-    let leaving = set.metadata.deletion_timestamp.is_some();
-    let selected = |vmi: &Arc<VirtualMachineInstance>| observed.selector.matches(vmi.labels());
-    let (mut members, strangers): (Vec<_>, Vec<_>) = observed.members.iter().cloned().partition(selected);
-    let mut actions: Vec<Action> = strangers.into_iter().map(Action::Release).collect();
-    if !leaving {
-        let found = observed.orphans.iter().filter(|vmi| !is_leaving(vmi) && selected(vmi)).cloned();
-        for orphan in found {
-            actions.push(Action::Adopt(orphan.clone()));
-            members.push(orphan);
-        }
-    }
+    let (members, strangers): (Vec<_>, Vec<_>) =
+        observed.members.iter().cloned().partition(|vmi| is_selected(observed, vmi));
     let (active, rest): (Vec<_>, Vec<_>) = members.into_iter().partition(|vmi| is_active(vmi));
     let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or(0);
     let ready = active.iter().filter(|vmi| is_ready(vmi)).count();
     let replicas = active.len();
-    if !leaving && set.spec.paused != Some(true) {
-        actions.extend(scale(observed, active, wanted));
+    let leaving = set.metadata.deletion_timestamp.is_some();
+    let claims = if leaving { vec![] } else { claims(observed, strangers) };
+    let step = if !claims.is_empty() {
+        Step::Claim(claims)
+    } else if leaving || set.spec.paused == Some(true) {
+        Step::Scale(vec![])
+    } else {
+        let mut actions = scale(observed, active, wanted);
         let finished = rest.into_iter().filter(|vmi| !is_leaving(vmi)).take(BURST);
         actions.extend(finished.map(Action::DeleteFinished));
-    }
-    Plan { actions, replicas, ready, surplus: replicas as i64 - wanted as i64 }
+        Step::Scale(actions)
+    };
+    Plan { step, replicas, ready, surplus: replicas as i64 - wanted as i64 }
+}
+
+fn claims(observed: &Observed, strangers: Vec<Arc<VirtualMachineInstance>>) -> Vec<Claim> {
+    let orphans = observed.orphans.iter().filter(|vmi| !is_leaving(vmi) && is_selected(observed, vmi));
+    let adopted = orphans.cloned().map(Claim::Adopt);
+    strangers.into_iter().map(Claim::Release).chain(adopted).take(BURST).collect()
+}
+
+fn is_selected(observed: &Observed, vmi: &VirtualMachineInstance) -> bool {
+    observed.selector.matches(vmi.labels())
 }
 
 fn scale(observed: &Observed, mut active: Vec<Arc<VirtualMachineInstance>>, wanted: usize) -> Vec<Action> {

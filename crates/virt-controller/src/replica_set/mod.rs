@@ -16,7 +16,8 @@ use kubevirt_component::{NamespacedName, Next};
 use tokio::task::JoinHandle;
 
 use crate::context::{Context, index};
-use decide::Observed;
+use apply::Error;
+use decide::{Observed, Step};
 
 /// Looks after all replica sets until told to stop.
 pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
@@ -24,7 +25,7 @@ pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
     context.work_on(&context.queues.replica_sets, workers, work)
 }
 
-async fn reconcile(context: &Context, key: NamespacedName) -> kube::Result<Next> {
+async fn reconcile(context: &Context, key: NamespacedName) -> Result<Next, Error> {
     let Some(set) = context.stores.replica_sets.get(&key) else { return Ok(Next::Wait) };
     let Some(selector) = selector(&set) else {
         // Admission refuses these; one that came before it cannot be helped until it is changed.
@@ -32,13 +33,19 @@ async fn reconcile(context: &Context, key: NamespacedName) -> kube::Result<Next>
         return Ok(Next::Wait);
     };
     let plan = decide::decide(&observe(context, &set, selector.clone()));
-    let failure = apply::apply(context, &set, &plan).await;
-    let wanted = status::wanted(&set, &selector, &plan, failure.as_ref(), Timestamp::now());
+    let actions = match &plan.step {
+        Step::Claim(claims) => {
+            // The instances come back to us as they are then, and bring the set up again.
+            apply::claim(context, &set, claims).await?;
+            return Ok(Next::Wait);
+        }
+        Step::Scale(actions) => actions,
+    };
+    let outcome = apply::scale(context, &set, actions).await;
+    let wanted = status::wanted(&set, &selector, &plan, outcome.as_ref().err(), Timestamp::now());
     apply::write_status(context, &set, wanted).await?;
-    match failure {
-        Some(failure) => Err(failure.error),
-        None => Ok(Next::Wait),
-    }
+    outcome?;
+    Ok(Next::Wait)
 }
 
 /// What the set selects, if it selects what it makes.

@@ -8,7 +8,6 @@ use kubevirt_api::names::conditions::replica_set as conditions;
 use kubevirt_api::names::reasons::replica_set as reasons;
 use kubevirt_api::replica_set::{VirtualMachineInstanceReplicaSet, VirtualMachineInstanceReplicaSetStatus};
 
-use super::apply::Failure;
 use super::decide::Plan;
 
 /// The status that the set should have.
@@ -16,7 +15,7 @@ pub fn wanted(
     set: &VirtualMachineInstanceReplicaSet,
     selector: &Selector,
     plan: &Plan,
-    failure: Option<&Failure>,
+    failure: Option<&kube::Error>,
     now: Timestamp,
 ) -> VirtualMachineInstanceReplicaSetStatus {
     let mut status = set.status.clone().unwrap_or_default();
@@ -24,9 +23,9 @@ pub fn wanted(
     status.ready_replicas = i32::try_from(plan.ready).ok();
     status.label_selector = Some(selector.to_string());
     let paused = (set.spec.paused == Some(true)).then(|| (reasons::PAUSED, "the set is paused".to_owned()));
-    let failed = failure.map(|failure| {
+    let failed = failure.map(|error| {
         let reason = if plan.surplus < 0 { reasons::FAILED_CREATE } else { reasons::FAILED_DELETE };
-        (reason, failure.error.to_string())
+        (reason, error.to_string())
     });
     report(&mut status.conditions, conditions::REPLICA_PAUSED, paused, now);
     report(&mut status.conditions, conditions::REPLICA_FAILURE, failed, now);

@@ -17,6 +17,7 @@ use super::observe::Observed;
 use super::plan::{Failure, Plan, Step};
 use super::{status, view};
 use crate::context::Context;
+use crate::owned::is_there;
 
 /// Why a round has to be tried again.
 #[derive(Debug, thiserror::Error)]
@@ -37,8 +38,8 @@ pub enum Error {
 /// instance's end before the instance can go.
 pub async fn apply(cx: &Context, seen: &Observed, mut plan: Plan, now: Timestamp) -> Result<Next, Error> {
     let round = Round { cx, seen, namespace: seen.vm.metadata.namespace.as_deref().unwrap_or_default() };
-    if plan.adopts {
-        round.recheck().await?;
+    if plan.adopts && !is_there(cx, &*seen.vm).await? {
+        return Err(Error::Outdated);
     }
     if plan.releases(&seen.vm) {
         round.check_for_instance().await?;
@@ -78,14 +79,6 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Asks the API server itself whether the machine is still there, before it takes anything over.
-    async fn recheck(&self) -> Result<(), Error> {
-        let name = self.seen.vm.metadata.name.as_deref().unwrap_or_default();
-        let fresh = self.cx.api::<VirtualMachine>(self.namespace).get(name).await?;
-        let same = fresh.metadata.uid == self.seen.vm.metadata.uid;
-        if same && !view::is_deleting(&fresh.metadata) { Ok(()) } else { Err(Error::Outdated) }
-    }
-
     /// Asks the API server itself whether the machine has an instance, before it goes without one.
     async fn check_for_instance(&self) -> Result<(), Error> {
         let name = self.seen.vm.metadata.name.as_deref().unwrap_or_default();

@@ -1,5 +1,5 @@
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -49,14 +49,19 @@ fn observed(set: Arc<VirtualMachineInstanceReplicaSet>, all: &[VirtualMachineIns
 }
 
 fn summary(plan: &Plan) -> Vec<String> {
-    let words = |action: &Action| match action {
+    let change = |action: &Action| match action {
         Action::Create(_) => "create".to_owned(),
         Action::DeleteSurplus(vmi) => format!("delete {}", vmi.name_any()),
         Action::DeleteFinished(vmi) => format!("clean {}", vmi.name_any()),
-        Action::Adopt(vmi) => format!("adopt {}", vmi.name_any()),
-        Action::Release(vmi) => format!("release {}", vmi.name_any()),
     };
-    plan.actions.iter().map(words).collect()
+    let claim = |claim: &Claim| match claim {
+        Claim::Adopt(vmi) => format!("adopt {}", vmi.name_any()),
+        Claim::Release(vmi) => format!("release {}", vmi.name_any()),
+    };
+    match &plan.step {
+        Step::Claim(claims) => claims.iter().map(claim).collect(),
+        Step::Scale(actions) => actions.iter().map(change).collect(),
+    }
 }
 
 type Case = (&'static str, i32, bool, Vec<VirtualMachineInstance>, &'static [&'static str]);
@@ -78,7 +83,10 @@ fn cases() {
         ("those that leave do not count", 1, false, vec![going.clone()], &["create"]),
         ("paused", 5, true, vec![ended("a")], &[]),
         ("orphans are taken over", 1, false, vec![member("o", "Running", true)], &["adopt o"]),
-        ("strangers are let go", 0, false, vec![stranger], &["release stranger"]),
+        ("even if the set is paused", 1, true, vec![member("o", "Running", true)], &["adopt o"]),
+        ("before any goes", 0, false, vec![running("a"), member("o", "Running", true)], &["adopt o"]),
+        ("strangers are let go", 0, false, vec![stranger.clone()], &["release stranger"]),
+        ("and nothing else", 2, false, vec![stranger, ended("a")], &["release stranger"]),
         ("fewer than none", -1, false, vec![running("a")], &["delete a"]),
     ];
     for (case, replicas, paused, all, expected) in cases {
@@ -91,17 +99,22 @@ fn cases() {
 fn a_set_that_goes_touches_nothing() {
     let mut leaving = VirtualMachineInstanceReplicaSet::clone(&set(3, false));
     leaving.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
-    let plan = decide(&observed(Arc::new(leaving), &[member("orphan", "Running", true)]));
-    assert!(plan.actions.is_empty());
+    let mut stranger = owned(member("stranger", "Running", true));
+    stranger.metadata.labels = None;
+    let all = [member("orphan", "Running", true), stranger, owned(member("ended", "Failed", false))];
+    let plan = decide(&observed(Arc::new(leaving), &all));
+    assert_eq!(plan.step, Step::Scale(vec![]));
 }
 
 #[test]
 fn the_same_names_for_who_did_not_see_them_yet() {
     let names = |plan: &Plan| -> Vec<String> {
-        plan.actions
-            .iter()
-            .filter_map(|action| if let Action::Create(vmi) = action { Some(vmi.name_any()) } else { None })
-            .collect()
+        let Step::Scale(actions) = &plan.step else { return vec![] };
+        let made = |action: &Action| match action {
+            Action::Create(vmi) => Some(vmi.name_any()),
+            _ => None,
+        };
+        actions.iter().filter_map(made).collect()
     };
     let blind = observed(set(3, false), &[]);
     let first = names(&decide(&blind));
@@ -111,51 +124,93 @@ fn the_same_names_for_who_did_not_see_them_yet() {
     assert_eq!(names(&decide(&observed(set(3, false), &[one]))), first[1..]);
 }
 
-fn carry_out(all: &mut Vec<VirtualMachineInstance>, plan: Plan) {
-    for action in plan.actions {
-        match action {
-            Action::Create(vmi) => {
-                let mut vmi = *vmi;
-                vmi.metadata.uid = vmi.metadata.name.clone();
-                all.push(vmi);
-            }
-            Action::DeleteSurplus(vmi) | Action::DeleteFinished(vmi) => {
-                all.retain(|it| it.uid() != vmi.uid());
-            }
-            Action::Adopt(vmi) => {
-                let orphan = all.iter_mut().find(|it| it.uid() == vmi.uid()).unwrap();
-                *orphan = owned(orphan.clone());
-            }
-            Action::Release(vmi) => {
-                let member = all.iter_mut().find(|it| it.uid() == vmi.uid()).unwrap();
-                member.metadata.owner_references = None;
-            }
-        }
+fn carry_out(all: &mut Vec<VirtualMachineInstance>, step: Step) {
+    match step {
+        Step::Claim(claims) => claims.iter().for_each(|claim| write(all, claim)),
+        Step::Scale(actions) => actions.into_iter().for_each(|action| scale(all, action)),
     }
 }
 
+/// Writes a claim as the API server would: only if the instance is still as it was seen.
+fn write(all: &mut [VirtualMachineInstance], claim: &Claim) {
+    let (Claim::Adopt(seen) | Claim::Release(seen)) = claim;
+    let Some(vmi) = all.iter_mut().find(|vmi| **vmi == **seen) else { return };
+    *vmi = match claim {
+        Claim::Adopt(_) => owned(vmi.clone()),
+        Claim::Release(_) => of_nobody(vmi.clone()),
+    };
+}
+
+fn scale(all: &mut Vec<VirtualMachineInstance>, action: Action) {
+    match action {
+        Action::Create(vmi) => {
+            let mut vmi = *vmi;
+            vmi.metadata.uid = vmi.metadata.name.clone();
+            all.push(vmi);
+        }
+        Action::DeleteSurplus(vmi) | Action::DeleteFinished(vmi) => all.retain(|it| it.uid() != vmi.uid()),
+    }
+}
+
+fn of_nobody(mut vmi: VirtualMachineInstance) -> VirtualMachineInstance {
+    vmi.metadata.owner_references = None;
+    vmi
+}
+
+fn of_another(mut vmi: VirtualMachineInstance) -> VirtualMachineInstance {
+    vmi.metadata.owner_references =
+        Some(vec![OwnerReference { uid: "another".into(), ..controller_reference(&*set(1, false)) }]);
+    vmi
+}
+
+fn is_of_another(vmi: &VirtualMachineInstance) -> bool {
+    vmi.owner_references().iter().any(|owner| owner.uid == "another")
+}
+
+/// Phase, readiness, whether it is a member, and whether it has the labels.
+type Start = (usize, bool, bool, bool);
+
+fn instances(start: Vec<Start>) -> Vec<VirtualMachineInstance> {
+    let phases = ["Scheduling", "Running", "Succeeded", "Failed"];
+    let one = |(number, (phase, ready, ours, labelled)): (usize, Start)| {
+        let mut vmi = member(&format!("m{number}"), phases[phase], ready);
+        if !labelled {
+            vmi.metadata.labels = None;
+        }
+        if ours { owned(vmi) } else { vmi }
+    };
+    start.into_iter().enumerate().map(one).collect()
+}
+
 proptest! {
-    /// From any state, deciding and doing comes to rest, with as many as wanted.
+    /// From any state, deciding and doing comes to rest, with as many as wanted, while another set takes some of the
+    /// orphans first. Nothing of the other's is ever deleted.
     #[test]
     fn it_settles(
         replicas in 0..12i32,
-        members in prop::collection::vec((0..4usize, any::<bool>(), any::<bool>(), any::<bool>()), 0..12),
+        start in prop::collection::vec((0..4usize, any::<bool>(), any::<bool>(), any::<bool>()), 0..12),
+        taken in prop::collection::vec(0..12usize, 0..4),
     ) {
-        let phases = ["Scheduling", "Running", "Succeeded", "Failed"];
-        let mut all: Vec<_> = members.into_iter().enumerate().map(|(number, (phase, ready, ours, labelled))| {
-            let mut vmi = member(&format!("m{number}"), phases[phase], ready);
-            if !labelled { vmi.metadata.labels = None; }
-            if ours { owned(vmi) } else { vmi }
-        }).collect();
+        let mut all = instances(start);
         let mut rounds = 0;
+        let mut others = 0;
         loop {
-            let plan = decide(&observed(set(replicas, false), &all));
-            if plan.actions.is_empty() { break; }
-            carry_out(&mut all, plan);
+            let mine: Vec<_> = all.iter().filter(|vmi| !is_of_another(vmi)).cloned().collect();
+            let plan = decide(&observed(set(replicas, false), &mine));
+            if plan.step == Step::Scale(vec![]) { break; }
+            // The other is faster than the store.
+            for number in &taken {
+                if let Some(vmi) = all.get_mut(*number).filter(|vmi| vmi.owner_references().is_empty()) {
+                    *vmi = of_another(vmi.clone());
+                    others += 1;
+                }
+            }
+            carry_out(&mut all, plan.step);
+            prop_assert_eq!(all.iter().filter(|vmi| is_of_another(vmi)).count(), others);
             rounds += 1;
-            prop_assert!(rounds < 5);
+            prop_assert!(rounds < 8);
         }
-        let active = all.iter().filter(|vmi| vmi.metadata.owner_references.is_some()).count();
-        prop_assert_eq!(active, usize::try_from(replicas).unwrap());
+        let ours = |vmi: &&VirtualMachineInstance| !vmi.owner_references().is_empty() && !is_of_another(vmi);
+        prop_assert_eq!(all.iter().filter(ours).count(), usize::try_from(replicas).unwrap());
     }
 }
