@@ -74,30 +74,35 @@ fn meets(requirement: &NodeSelectorRequirement, labels: &BTreeMap<String, String
     }
 }
 
-/// Whether a machine failed to come up often or long enough to be replaced.
-pub fn is_sick(vm: &VirtualMachine, healing: &PoolAutohealingStrategy, now: Timestamp) -> bool {
-    let Some(status) = &vm.status else { return false };
+/// How long a machine may go on that does not come up, before it is replaced; nothing if there is no end to that.
+pub fn patience(vm: &VirtualMachine, healing: &PoolAutohealingStrategy, now: Timestamp) -> Option<Duration> {
+    let status = vm.status.as_ref()?;
     let failures = status.start_failure.as_ref().and_then(|failure| failure.consecutive_fail_count);
     let most = healing.start_up_failure_threshold.map_or(FAILURES, i64::from);
     if failures.is_some_and(|failures| failures >= most) {
-        return true;
+        return Some(Duration::ZERO);
     }
-    use PrintableStatus as Status;
-    let in_trouble = matches!(
-        status.printable_status,
-        Some(
-            Status::CrashLoopBackOff
-                | Status::ErrorUnschedulable
-                | Status::DataVolumeError
-                | Status::ErrorPvcNotFound
-                | Status::ErrImagePull
-                | Status::ImagePullBackOff
-        )
-    );
+    if !is_in_trouble(status.printable_status.as_ref()?) {
+        return None;
+    }
     let ready = condition::find(status.conditions.as_deref(), READY).filter(|ready| ready.status == "False");
-    let since = ready.and_then(|it| it.last_probe_time.as_ref().or(it.last_transition_time.as_ref()));
+    let since = ready.and_then(|it| it.last_probe_time.as_ref().or(it.last_transition_time.as_ref()))?;
     let longest = healing.min_failing_to_start_duration.as_ref();
     let longest = longest.and_then(|text| text.parse().ok()).map_or(TROUBLE, Duration::from);
-    in_trouble
-        && since.is_some_and(|since| now.duration_since(since.0).unsigned_abs() >= longest && now >= since.0)
+    // What begins in the future, by another clock, begins now.
+    let passed = Duration::try_from(now.duration_since(since.0)).unwrap_or_default();
+    Some(longest.saturating_sub(passed))
+}
+
+fn is_in_trouble(status: &PrintableStatus) -> bool {
+    use PrintableStatus as Status;
+    matches!(
+        status,
+        Status::CrashLoopBackOff
+            | Status::ErrorUnschedulable
+            | Status::DataVolumeError
+            | Status::ErrorPvcNotFound
+            | Status::ErrImagePull
+            | Status::ImagePullBackOff
+    )
 }

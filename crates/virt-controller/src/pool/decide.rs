@@ -142,9 +142,19 @@ pub fn decide(observed: &Observed, now: Timestamp) -> Plan {
     if pool.spec.paused == Some(true) {
         return Plan::default();
     }
-    let steps = [heal, scale, update::update, prune];
-    let first = steps.iter().map(|step| step(observed, &machines, now));
-    first.into_iter().find(|plan| !plan.actions.is_empty() || plan.again.is_some()).unwrap_or_default()
+    let healing = heal(observed, &machines, now);
+    // Whatever else is to be done, machines may run out of patience meanwhile.
+    let patience = healing.again;
+    let mut plan = if healing.actions.is_empty() { settle(observed, &machines) } else { healing };
+    plan.again = plan.again.into_iter().chain(patience).min();
+    plan
+}
+
+/// The first of the steps that has something to do.
+fn settle(observed: &Observed, machines: &[Arc<VirtualMachine>]) -> Plan {
+    let steps = [scale, update::update, prune];
+    let mut plans = steps.iter().map(|step| step(observed, machines));
+    plans.find(|plan| !plan.actions.is_empty() || plan.again.is_some()).unwrap_or_default()
 }
 
 /// A pool that goes lets its machines go; the cluster's garbage collection deletes them, or not, as the user said.
@@ -157,22 +167,20 @@ fn deletion(observed: &Observed, held: bool) -> Vec<Action> {
     actions
 }
 
-/// Replaces machines that do not come up.
+/// Replaces machines that do not come up, and says when the next one will have had its time.
 fn heal(observed: &Observed, machines: &[Arc<VirtualMachine>], now: Timestamp) -> Plan {
     let Some(healing) = &observed.pool.spec.autohealing else { return Plan::default() };
-    let sick = machines.iter().filter(|vm| !is_leaving(vm) && choose::is_sick(vm, healing, now));
-    let actions =
-        sick.map(|vm| Action::Delete { machine: vm.clone(), foreground: false }).take(BURST).collect();
-    let mut plan = Plan::of(Stage::ScaleIn, actions);
-    if plan.actions.is_empty() {
-        plan.actions = leaving(observed, machines);
-    }
-    plan
+    let failing = machines.iter().filter(|vm| !is_leaving(vm));
+    let failing = failing.filter_map(|vm| Some((vm, choose::patience(vm, healing, now)?)));
+    let (sick, doubtful): (Vec<_>, Vec<_>) = failing.partition(|(_, patience)| patience.is_zero());
+    let sick = sick.into_iter().map(|(vm, _)| Action::Delete { machine: vm.clone(), foreground: false });
+    let again = doubtful.into_iter().map(|(_, patience)| patience).min();
+    Plan { again, ..Plan::of(Stage::ScaleIn, sick.take(BURST).collect()) }
 }
 
 /// Makes or deletes machines until there are as many as wanted. Those that are being deleted still count: their
 /// names and disks are in use.
-fn scale(observed: &Observed, machines: &[Arc<VirtualMachine>], _: Timestamp) -> Plan {
+fn scale(observed: &Observed, machines: &[Arc<VirtualMachine>]) -> Plan {
     let spec = &observed.pool.spec;
     let gone = leaving(observed, machines);
     if !gone.is_empty() {
@@ -217,7 +225,7 @@ fn leaving(observed: &Observed, machines: &[Arc<VirtualMachine>]) -> Vec<Action>
 }
 
 /// Forgets revisions that no machine and no instance was made from.
-fn prune(observed: &Observed, machines: &[Arc<VirtualMachine>], _: Timestamp) -> Plan {
+fn prune(observed: &Observed, machines: &[Arc<VirtualMachine>]) -> Plan {
     let current = revision::name(&observed.pool);
     let used = |name: &str| {
         let of_instance = |vm: &VirtualMachine| {

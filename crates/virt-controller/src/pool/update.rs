@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::{Resource, ResourceExt};
 use kubevirt_api::condition;
@@ -20,7 +19,7 @@ use super::{choose, member, revision};
 const PAUSE: Duration = Duration::from_secs(3);
 
 /// Decides which machines change now.
-pub fn update(observed: &Observed, machines: &[Arc<VirtualMachine>], _: Timestamp) -> Plan {
+pub fn update(observed: &Observed, machines: &[Arc<VirtualMachine>]) -> Plan {
     let strategy = observed.pool.spec.update_strategy.as_ref();
     if strategy.is_some_and(|it| it.unmanaged.is_some()) {
         return Plan::default();

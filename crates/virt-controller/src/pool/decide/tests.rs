@@ -253,6 +253,39 @@ fn machines_that_never_come_up_are_replaced() {
 }
 
 #[test]
+fn a_machine_in_trouble_is_looked_at_when_its_time_is_over() {
+    let healing = json!({"minFailingToStartDuration": "3m"});
+    let mut world = World::new(json!({"replicas": 2, "autohealing": healing}));
+    world.settle();
+    let trouble = |word: &str, since: i64| {
+        let since = Timestamp::from_second(1_000_000 + since).unwrap().to_string();
+        let ready = json!({"type": "Ready", "status": "False", "lastTransitionTime": since});
+        serde_json::from_value(json!({"printableStatus": word, "conditions": [ready]})).unwrap()
+    };
+    let cases = [
+        (("CrashLoopBackOff", -60), ("ErrImagePull", -100), 0, Some(80)),
+        (("CrashLoopBackOff", -60), ("Starting", -600), 0, Some(120)),
+        (("Starting", -60), ("Running", -60), 0, None),
+        (("ErrorUnschedulable", -180), ("ErrorPvcNotFound", -179), 1, Some(1)),
+        // By another clock it has not begun.
+        (("DataVolumeError", 60), ("Running", 0), 0, Some(180)),
+    ];
+    for (first, second, deleted, again) in cases {
+        world.machines[0].status = Some(trouble(first.0, first.1));
+        world.machines[1].status = Some(trouble(second.0, second.1));
+        let plan = world.plan();
+        assert_eq!(plan.actions.len(), deleted, "{first:?} {second:?}: {plan:?}");
+        assert_eq!(plan.again, again.map(Duration::from_secs), "{first:?} {second:?}");
+    }
+    // The wait does not keep the pool from growing.
+    world.machines[0].status = Some(trouble("CrashLoopBackOff", -60));
+    world.pool.spec.replicas = Some(3);
+    let plan = world.plan();
+    assert!(matches!(plan.actions[..], [Action::Create(_)]), "{plan:?}");
+    assert_eq!(plan.again, Some(Duration::from_secs(120)));
+}
+
+#[test]
 fn a_pool_that_goes_lets_its_machines_go_first() {
     let mut world = World::new(json!({"replicas": 2}));
     world.settle();
