@@ -63,12 +63,7 @@ async fn carry_out(context: &Context, pool: &VirtualMachinePool, action: &Action
             }
             change(context, &**machine, |vm| hold_by(&mut vm.metadata.finalizers, false)).await
         }
-        Action::Release(machine) => {
-            let uid = pool.uid();
-            change(context, &**machine, |vm| disown(&mut vm.metadata.owner_references, uid.as_deref()))
-                .await?;
-            Ok(())
-        }
+        Action::Release(machine) => change(context, &**machine, |vm| release(vm, pool)).await,
         Action::Update { seen, wanted } => {
             let api = context.api::<VirtualMachine>(&seen.namespace().unwrap_or_default());
             patch::write(&api, &**seen, &**wanted).await?;
@@ -151,6 +146,12 @@ fn hold_by(all: &mut Option<Vec<String>>, hold: bool) {
     }
 }
 
+/// A machine that is nobody's is held by nobody either, or it could never go.
+fn release(vm: &mut VirtualMachine, pool: &VirtualMachinePool) {
+    disown(&mut vm.metadata.owner_references, pool.metadata.uid.as_deref());
+    hold_by(&mut vm.metadata.finalizers, false);
+}
+
 type Owners = Option<Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference>>;
 
 fn disown(owners: &mut Owners, owner: Option<&str>) {
@@ -213,4 +214,29 @@ pub async fn write_status(
         _ => {}
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_machine_that_leaves_its_pool_can_go() {
+        let pool = json!({"metadata": {"name": "desk", "uid": "ours"}, "spec": {
+            "selector": {}, "virtualMachineTemplate": {},
+        }});
+        let owners = json!([
+            {"apiVersion": "a", "kind": "b", "name": "desk", "uid": "ours"},
+            {"apiVersion": "a", "kind": "b", "name": "other", "uid": "theirs"},
+        ]);
+        let finalizers = [finalizers::POOL, finalizers::VM_CONTROLLER];
+        let meta = json!({"ownerReferences": owners, "finalizers": finalizers});
+        let mut vm = VirtualMachine { metadata: serde_json::from_value(meta).unwrap(), ..Default::default() };
+        release(&mut vm, &serde_json::from_value(pool).unwrap());
+        assert_eq!(vm.finalizers(), [finalizers::VM_CONTROLLER]);
+        assert_eq!(vm.owner_references()[0].uid, "theirs");
+        assert_eq!(vm.owner_references().len(), 1);
+    }
 }
