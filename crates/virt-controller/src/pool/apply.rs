@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
@@ -24,18 +24,20 @@ use serde::de::DeserializeOwned;
 use super::decide::{Action, Plan};
 use crate::context::{Context, claim_name};
 
-/// Does all of it: the revision first, for machines refer to it, the rest at once.
+/// Does all of it, as far as possible: the revision first, for machines refer to it, the rest at once.
 pub async fn apply(context: &Context, pool: &VirtualMachinePool, plan: &Plan) -> kube::Result<()> {
     let (first, rest): (Vec<_>, Vec<_>) =
         plan.actions.iter().partition(|action| matches!(action, Action::KeepRevision(_)));
     for action in first {
         carry_out(context, pool, action).await?;
     }
-    let outcome = try_join_all(rest.into_iter().map(|action| carry_out(context, pool, action))).await;
+    let outcomes = join_all(rest.into_iter().map(|action| carry_out(context, pool, action))).await;
+    // The first in their order: which one fails first is up to chance, and would be news each time.
+    let outcome: kube::Result<()> = outcomes.into_iter().collect();
     if let Err(error) = &outcome {
         context.recorder.event(pool, Kind::Warning, plan.stage.reason(), error.to_string());
     }
-    outcome.map(|_| ())
+    outcome
 }
 
 async fn carry_out(context: &Context, pool: &VirtualMachinePool, action: &Action) -> kube::Result<()> {

@@ -32,7 +32,8 @@ pub fn wanted(
     status
 }
 
-/// A condition that is there while it holds, and gone otherwise.
+/// A condition that is there while it holds, and gone otherwise. Its words stay as long as its reason does: they may
+/// name another object each time, and each write brings the work up again, ahead of its pause.
 pub(crate) fn report(
     all: &mut Option<Vec<Condition>>,
     type_: &str,
@@ -40,6 +41,10 @@ pub(crate) fn report(
     now: Timestamp,
 ) {
     let Some((reason, message)) = holds else { return condition::remove(all, type_) };
+    let told = condition::find(all.as_deref(), type_);
+    if told.is_some_and(|told| told.is_true() && told.reason.as_deref() == Some(reason)) {
+        return;
+    }
     let condition = Condition {
         type_: type_.to_owned(),
         status: "True".to_owned(),
@@ -48,4 +53,30 @@ pub(crate) fn report(
         ..Condition::default()
     };
     condition::set(all, condition, &Time(now));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_stays_while_its_reason_does() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let mut all = None;
+        let steps: [(_, Option<(&str, &str)>); 5] = [
+            (Some(("Full", "no room for a")), Some(("Full", "no room for a"))),
+            (Some(("Full", "no room for b")), Some(("Full", "no room for a"))),
+            (Some(("Refused", "b is refused")), Some(("Refused", "b is refused"))),
+            (None, None),
+            (Some(("Full", "no room for c")), Some(("Full", "no room for c"))),
+        ];
+        for (second, (holds, told)) in steps.into_iter().enumerate() {
+            let holds = holds.map(|(reason, message): (&str, &str)| (reason, message.to_owned()));
+            report(&mut all, "Failure", holds, at(i64::try_from(second).unwrap()));
+            let condition = condition::find(all.as_deref(), "Failure");
+            let words =
+                condition.and_then(|found| Some((found.reason.as_deref()?, found.message.as_deref()?)));
+            assert_eq!(words, told);
+        }
+    }
 }
