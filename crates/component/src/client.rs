@@ -14,6 +14,7 @@ use rustls::pki_types::InvalidDnsNameError;
 use tower::retry::RetryLayer;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
+use crate::leader::Gate;
 use crate::limits::Limits;
 use crate::metrics::RequestMetrics;
 
@@ -33,11 +34,16 @@ pub enum Unusable {
     Kube(#[from] kube::Error),
 }
 
-/// A client that keeps to the limits and counts its requests.
+/// A client that keeps to the limits and counts its requests, and changes nothing once its gate is shut.
 ///
 /// `kube`'s own speaks HTTP/1.1, which takes a connection for each watch and for each request that is under way: with
 /// twenty watches that is most of the memory of an idle daemon, and each request is sent and answered by itself.
-pub fn client(config: &Config, limits: &Limits, metrics: RequestMetrics) -> Result<kube::Client, Unusable> {
+pub fn client(
+    config: &Config,
+    limits: &Limits,
+    metrics: RequestMetrics,
+    gate: Option<Gate>,
+) -> Result<kube::Client, Unusable> {
     let mut connections = Connections::builder(TokioExecutor::new());
     connections
         .timer(TokioTimer::new())
@@ -51,6 +57,7 @@ pub fn client(config: &Config, limits: &Limits, metrics: RequestMetrics) -> Resu
         .option_layer(config.default_retry.then(|| RetryLayer::new(RetryPolicy::server_retry())))
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
+        .option_layer(gate)
         .map_err(BoxError::from)
         .service(connections.build::<_, Body>(connector(config)?))
         .map_response(|answer| answer.map(|body| Box::new(body.map_err(BoxError::from)) as Box<DynBody>));
@@ -126,7 +133,7 @@ mod tests {
     }
 
     fn made(config: &Config) -> Result<kube::Client, Unusable> {
-        client(config, &Limits::none(), Metrics::new().requests("api"))
+        client(config, &Limits::none(), Metrics::new().requests("api"), None)
     }
 
     async fn ask(client: kube::Client, path: &str) -> kube::Result<String> {

@@ -9,6 +9,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kubevirt_api::duration;
 
 use crate::client::{Unusable, client};
+use crate::leader::{Gate, Term};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::role::Role;
@@ -90,9 +91,28 @@ impl Common {
     /// A client of the API server that keeps to the limits. What must not wait behind others, such as the renewal
     /// of a lease, has a client of its own with [`Limits::none`].
     pub async fn client(&self, limits: &Limits, metrics: &Metrics) -> Result<kube::Client, NoClient> {
+        self.client_behind(None, limits, metrics).await
+    }
+
+    /// The same for the work of a leader: once the term is over, it can look at things and change none.
+    pub async fn leader_client(
+        &self,
+        term: &Term,
+        limits: &Limits,
+        metrics: &Metrics,
+    ) -> Result<kube::Client, NoClient> {
+        self.client_behind(Some(term.gate()), limits, metrics).await
+    }
+
+    async fn client_behind(
+        &self,
+        gate: Option<Gate>,
+        limits: &Limits,
+        metrics: &Metrics,
+    ) -> Result<kube::Client, NoClient> {
         let config = self.config().await?;
         let metrics = metrics.requests(config.cluster_url.authority().map_or("", |host| host.as_str()));
-        Ok(client(&config, limits, metrics)?)
+        Ok(client(&config, limits, metrics, gate)?)
     }
 
     async fn config(&self) -> Result<kube::Config, NoClient> {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
-use kubevirt_component::leader::{self, Candidate, Ended};
+use kubevirt_component::leader::{self, Candidate, Ended, Term};
 use kubevirt_component::serve::Server;
 use kubevirt_component::tls::Tls;
 use kubevirt_component::{Configuration, Health, Limits, Metrics, Role, profiler, start};
@@ -28,7 +28,8 @@ async fn live(arguments: &Arguments, stop: CancellationToken) -> Result<ExitCode
     let common = &arguments.common;
     let metrics = Metrics::new();
     let limits = Limits::new(Role::Controller.default_rate());
-    let client = common.client(&limits, &metrics).await?;
+    // For all that is not the work of the leader. Renewals must not wait behind that.
+    let client = common.client(&Limits::none(), &metrics).await?;
     let namespace = common.namespace();
     let configuration = Configuration::follow(client.clone(), &namespace, &stop).await;
     let policy = configuration.apply(Role::Controller, common.verbosity, None, &limits, &stop);
@@ -44,8 +45,6 @@ async fn live(arguments: &Arguments, stop: CancellationToken) -> Result<ExitCode
     });
     health.set_ready(true);
 
-    // Renewals must not wait behind the work's own requests.
-    let unlimited = common.client(&Limits::none(), &metrics).await?;
     let candidate = Candidate {
         namespace,
         lease: Role::Controller.name().to_owned(),
@@ -53,21 +52,25 @@ async fn live(arguments: &Arguments, stop: CancellationToken) -> Result<ExitCode
         timing: (&arguments.election).into(),
     };
     loop {
-        let (client, configuration) = (client.clone(), configuration.clone());
-        let work = async |stop: CancellationToken| {
+        let configuration = configuration.clone();
+        let work = async |term: Term| {
+            let client = common.leader_client(&term, &limits, &metrics).await?;
             health.set_leading(true);
-            let context =
-                Context::start(client, configuration, arguments.settings(), told.counts.clone(), stop);
+            let (settings, counts) = (arguments.settings(), told.counts.clone());
+            let context = Context::start(client, configuration, settings, counts, term.stop);
             context.queues.measure(&metrics);
             told.lead(&context);
             work(&context, &arguments.threads).await;
+            anyhow::Ok(())
         };
-        let ended = leader::lead(unlimited.clone(), candidate.clone(), &stop, work).await?;
+        let ended = leader::lead(client.clone(), candidate.clone(), &stop, work).await?;
         health.set_leading(false);
         told.follow();
-        // Who lost its lease forgot all it knew with the work that was dropped, and may lead again.
-        if ended != Ended::Lost {
-            break;
+        match ended {
+            // Who lost its lease forgot all it knew with the work that was dropped, and may lead again.
+            Ended::Lost => {}
+            Ended::Done(outcome) => break outcome?,
+            Ended::Stopped => break,
         }
     }
     stop.cancel();

@@ -1,13 +1,15 @@
 //! Work that is not touched any more once its time is over.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Until when the work may go on.
-pub(super) struct Deadline(watch::Sender<Instant>);
+/// Until when the work may go on; clones are the same.
+#[derive(Clone, Debug)]
+pub(super) struct Deadline(Arc<watch::Sender<Instant>>);
 
 /// The time is over.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,7 +17,11 @@ pub(super) struct Lapsed;
 
 impl Deadline {
     pub(super) fn new(at: Instant) -> Self {
-        Self(watch::Sender::new(at))
+        Self(Arc::new(watch::Sender::new(at)))
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        Instant::now() >= *self.0.borrow()
     }
 
     pub(super) fn set(&self, at: Instant) {
@@ -29,7 +35,7 @@ pub(super) async fn until<T>(deadline: &Deadline, work: impl Future<Output = T>)
     let mut lapse = pin!(lapse(deadline));
     let mut work = pin!(work);
     std::future::poll_fn(|cx| {
-        if Instant::now() >= *deadline.0.borrow() || lapse.as_mut().poll(cx).is_ready() {
+        if deadline.is_over() || lapse.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Err(Lapsed));
         }
         work.as_mut().poll(cx).map(Ok)

@@ -2,9 +2,12 @@
 //!
 //! No clocks are compared. Others wait for the length of the lease from when they saw it renewed; the holder counts
 //! a shorter time from when it *sent* its last renewal, so it is over for the holder first. A holder that was frozen
-//! finds its time over before it does anything else.
+//! finds its time over before it goes on with its work, and what the work has spawned finds it over when it wants to
+//! change something: its client belongs to the [`Term`]. What was given to the connection just before the freeze is beyond
+//! that; writes carry the version of what was seen, and so fail if another leader was there.
 
 mod decide;
+mod gate;
 mod guard;
 mod lease;
 
@@ -17,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use decide::{BadTiming, Timing};
 use decide::{Step, contend};
+pub(crate) use gate::Gate;
 use guard::{Deadline, Lapsed};
 use lease::Lock;
 
@@ -36,6 +40,30 @@ pub struct Candidate {
     pub identity: String,
     /// How long leadership lasts.
     pub timing: Timing,
+}
+
+/// One time of leading, from when the lease was taken to when it is lost or given back; clones are the same.
+#[derive(Clone, Debug)]
+pub struct Term {
+    /// Is cancelled when the work should end.
+    pub stop: CancellationToken,
+    deadline: Deadline,
+}
+
+impl Term {
+    fn new(until: Instant) -> Self {
+        Self { stop: CancellationToken::new(), deadline: Deadline::new(until) }
+    }
+
+    /// What a client must pass to change something.
+    pub(crate) fn gate(&self) -> Gate {
+        Gate(self.deadline.clone())
+    }
+
+    fn end(&self) {
+        self.stop.cancel();
+        self.deadline.set(Instant::now());
+    }
 }
 
 /// How it ended.
@@ -64,14 +92,15 @@ pub fn identity() -> String {
 
 /// Waits until the lease can be had, then does the work as long as it can be kept.
 ///
-/// The work gets a token that is cancelled when it should end: upon `stop` it has a few seconds to, while the lease
-/// is still kept; when the lease is lost, it is dropped at once. What it spawned must end by the token. The client
-/// should have no rate limit, so that renewals do not wait behind the work's own requests.
+/// The work gets a term, whose token is cancelled when it should end: upon `stop` it has a few seconds to, while the lease
+/// is still kept; when the lease is lost, it is dropped at once. What it spawned must end by the token, and must make its
+/// changes through [`Common::leader_client`](crate::Common::leader_client), which the term ends for all of them. The client
+/// for the lease should have no rate limit, so that renewals do not wait behind other requests.
 pub async fn lead<T, W>(
     client: Client,
     candidate: Candidate,
     stop: &CancellationToken,
-    work: impl FnOnce(CancellationToken) -> W,
+    work: impl FnOnce(Term) -> W,
 ) -> Result<Ended<T>, BadTiming>
 where
     W: Future<Output = T>,
@@ -82,18 +111,18 @@ where
         return Ok(Ended::Stopped);
     };
     tracing::info!(lease = candidate.lease, identity = candidate.identity, "leading");
-    let deadline = Deadline::new(taken + candidate.timing.renew);
-    // Not a child of `stop`: the lease is kept while the work comes to its end.
-    let token = CancellationToken::new();
-    let _cancelled_on_drop = token.clone().drop_guard();
-    let work = guard::until(&deadline, finish(work(token.clone()), stop, &token));
+    // Its token is not a child of `stop`: the lease is kept while the work comes to its end.
+    let term = Term::new(taken + candidate.timing.renew);
+    let _cancelled_on_drop = term.stop.clone().drop_guard();
+    let work = guard::until(&term.deadline, finish(work(term.clone()), stop, &term.stop));
     let ended = tokio::select! {
         // First, so that a lapse is seen before anything is written.
         biased;
         ended = work => ended,
-        never = renew(&mut lock, &candidate, &deadline) => match never {},
+        never = renew(&mut lock, &candidate, &term.deadline) => match never {},
     };
-    token.cancel();
+    // Before the lease is given back: whatever the work left behind must not meet the next leader.
+    term.end();
     match ended {
         Ok(ended) => {
             lock.release().await;

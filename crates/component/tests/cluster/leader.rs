@@ -4,15 +4,20 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::Client;
-use kube::api::{Patch, PatchParams};
-use kubevirt_component::leader::{Candidate, Ended, Timing, lead};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use kubevirt_component::leader::{Candidate, Ended, Term, Timing, lead};
+use kubevirt_component::{Limits, Metrics};
 use serde_json::json;
 use test_kit::{API_SERVER, Test};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
+
+use crate::flags::common;
 
 const PATIENCE: Duration = Duration::from_secs(90);
 const LEASE: &str = "virt-controller";
@@ -97,7 +102,7 @@ async fn a_frozen_leader_does_nothing_once_another_leads() -> Result<()> {
             let second = tokio::spawn({
                 let (client, candidate, stop) = (test.client(), candidate(test, "b"), stop.clone());
                 let diary = diary.clone();
-                async move { lead(client, candidate, &stop, |token| work("b", diary, token)).await }
+                async move { lead(client, candidate, &stop, |term| work("b", diary, term.stop)).await }
             });
             diary.until("the second leads", did("b")).await?;
             let ended = tokio::task::spawn_blocking(|| frozen.join()).await?;
@@ -112,6 +117,93 @@ async fn a_frozen_leader_does_nothing_once_another_leads() -> Result<()> {
             let lease = test.api::<Lease>().get(LEASE).await?.spec.context("spec")?;
             assert_eq!(lease.holder_identity.as_deref(), Some(""), "the lease is given back");
             assert_eq!(lease.lease_transitions, Some(2));
+            Ok(())
+        })
+        .await
+}
+
+/// Says in an object, again and again, who is at work, and stands still once if told to.
+async fn sign(maps: Api<ConfigMap>, who: &'static str, freeze: Option<Duration>) -> kube::Error {
+    for step in 1.. {
+        let signed = Patch::Merge(json!({ "data": { who: step.to_string() } }));
+        if let Err(error) = maps.patch("signed", &PatchParams::default(), &signed).await {
+            return error;
+        }
+        if step == 20
+            && let Some(freeze) = freeze
+        {
+            // The next write follows at once, before anything else can be done.
+            thread::sleep(freeze);
+        } else {
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+    unreachable!("numbers do not end")
+}
+
+#[tokio::test]
+async fn what_a_frozen_leader_spawned_changes_nothing_once_another_leads() -> Result<()> {
+    API_SERVER
+        .run("leader-spawned", async |test| {
+            let maps = test.api::<ConfigMap>();
+            let map = serde_json::from_value(json!({ "metadata": { "name": "signed" } }))?;
+            maps.create(&PostParams::default(), &map).await?;
+            let frozen = {
+                let (candidate, cluster) = (candidate(test, "a"), test.cluster().clone());
+                thread::spawn(move || -> Result<kube::Error> {
+                    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                    runtime.block_on(async {
+                        let (common, namespace) = (common(&cluster), candidate.namespace.clone());
+                        let (stop, metrics) = (CancellationToken::new(), Metrics::new());
+                        let lease = common.client(&Limits::none(), &metrics).await?;
+                        let (sender, error) = oneshot::channel();
+                        let ended = lead(lease, candidate, &stop, async |term: Term| {
+                            let client = common.leader_client(&term, &Limits::none(), &metrics).await?;
+                            let maps = Api::namespaced(client, &namespace);
+                            tokio::spawn(async move {
+                                let _ = sender.send(sign(maps, "a", Some(Duration::from_secs(12))).await);
+                            });
+                            std::future::pending::<Result<()>>().await
+                        });
+                        ensure!(matches!(ended.await?, Ended::Lost));
+                        timeout(Duration::from_secs(10), error).await.context("it works on")?.map_err(Into::into)
+                    })
+                })
+            };
+            let signed = |who: &'static str| move |map: &ConfigMap| map.data.as_ref()?.get(who).cloned();
+            test.wait(&maps, "signed", "the first leads", |map| signed("a")(map).is_some()).await?;
+            let second = tokio::spawn({
+                let (client, candidate, maps) = (test.client(), candidate(test, "b"), maps.clone());
+                async move { lead(client, candidate, &CancellationToken::new(), |_| sign(maps, "b", None)).await }
+            });
+            let seen = test.wait(&maps, "signed", "the second leads", |map| signed("b")(map).is_some()).await?;
+            let error = tokio::task::spawn_blocking(|| frozen.join()).await?.expect("no panic")?;
+            second.abort();
+            let kube::Error::Service(error) = error else { bail!("{error}") };
+            assert_eq!(error.to_string(), "this is not the leader any more");
+            assert_eq!(signed("a")(&maps.get("signed").await?), signed("a")(&seen), "the first worked on");
+            Ok(())
+        })
+        .await
+}
+
+#[tokio::test]
+async fn what_is_left_of_the_work_changes_nothing_once_the_lease_is_free() -> Result<()> {
+    API_SERVER
+        .run("leader-left", async |test| {
+            let (common, metrics) = (common(test.cluster()), Metrics::new());
+            let stop = CancellationToken::new();
+            let kept = lead(test.client(), candidate(test, "a"), &stop, async |term: Term| {
+                let client = common.leader_client(&term, &Limits::none(), &metrics).await?;
+                let maps = Api::<ConfigMap>::namespaced(client, test.namespace());
+                let map = serde_json::from_value(json!({ "metadata": { "name": "signed" } }))?;
+                maps.create(&PostParams::default(), &map).await?;
+                anyhow::Ok(maps)
+            });
+            let Ended::Done(maps) = kept.await? else { bail!("the work did not end") };
+            let maps = maps?;
+            assert!(maps.delete("signed", &DeleteParams::default()).await.is_err());
+            maps.get("signed").await?;
             Ok(())
         })
         .await
@@ -144,7 +236,7 @@ async fn a_lease_that_is_taken_away_ends_the_work() -> Result<()> {
             let (diary, stop) = (Diary::default(), CancellationToken::new());
             let leader = tokio::spawn({
                 let (client, candidate, diary) = (test.client(), candidate(test, "a"), diary.clone());
-                async move { lead(client, candidate, &stop, |token| work("a", diary, token)).await }
+                async move { lead(client, candidate, &stop, |term| work("a", diary, term.stop)).await }
             });
             diary.until("the first leads", did("a")).await?;
             let robbed = json!({ "spec": { "holderIdentity": "b" } });

@@ -3,5 +3,6 @@
 
 mod configuration;
 mod events;
+mod flags;
 mod leader;
 mod watch;

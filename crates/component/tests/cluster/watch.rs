@@ -1,6 +1,5 @@
 //! A store follows the API server: what is there, what changes, what cannot be read, what is not served yet.
 
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,12 +8,14 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, PostParams};
 use kubevirt_api::data_volume::DataVolume;
 use kubevirt_api::vm::VirtualMachine;
-use kubevirt_component::{Common, Limits, Metrics, NamespacedName, Next, Queue, Store, Watch, patch};
+use kubevirt_component::{Limits, Metrics, NamespacedName, Next, Queue, Store, Watch, patch};
 use serde_json::json;
 use test_kit::{API_SERVER, Test};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
+
+use crate::flags::common;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -75,7 +76,7 @@ async fn a_kind_that_is_not_served_is_an_empty_store() -> Result<()> {
     API_SERVER
         .run("component-optional", async |test| {
             let (metrics, stop) = (Metrics::new(), CancellationToken::new());
-            let client = common(test).client(&Limits::none(), &metrics).await?;
+            let client = common(test.cluster()).client(&Limits::none(), &metrics).await?;
             let store: Store<DataVolume> = Watch::within(client, test.namespace()).optional().start(&stop);
             timeout(PATIENCE, store.ready()).await?;
             assert!(!store.served());
@@ -113,19 +114,6 @@ async fn two_writers_lose_nothing() -> Result<()> {
             Ok(())
         })
         .await
-}
-
-fn common(test: &Test) -> Common {
-    Common {
-        listen: Ipv4Addr::LOCALHOST.into(),
-        port: None,
-        verbosity: 2,
-        kubeconfig: Some(test.cluster().kubeconfig()),
-        master: None,
-        tls_cert_file: None,
-        tls_key_file: None,
-        namespace: None,
-    }
 }
 
 /// A config map whose number must be one, as a stand-in for a kind that got stricter.
