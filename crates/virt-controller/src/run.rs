@@ -48,7 +48,7 @@ async fn live(arguments: &Arguments, stop: CancellationToken) -> Result<ExitCode
     let candidate = Candidate {
         namespace,
         lease: Role::Controller.name().to_owned(),
-        identity: leader::identity(),
+        identity: leader::contender(),
         timing: (&arguments.election).into(),
     };
     loop {

@@ -36,7 +36,7 @@ pub struct Candidate {
     pub namespace: String,
     /// The name of the lease, which is that of the component.
     pub lease: String,
-    /// Who holds the lease: the name of the pod, see [`identity`].
+    /// Who holds the lease, see [`contender`]; two that run at a time must not have the same.
     pub identity: String,
     /// How long leadership lasts.
     pub timing: Timing,
@@ -83,11 +83,17 @@ impl From<&Election> for Timing {
     }
 }
 
-/// The name of this pod, which is its host's name: a pod that restarted takes its own lease again without a wait.
+/// The name of this pod, which is its host's name.
 pub fn identity() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
     if name.is_empty() { format!("process-{}", std::process::id()) } else { name.to_owned() }
+}
+
+/// Who holds a lease: the name of this pod, for people, and a number that no other process has. Pods can share the name
+/// of their host, even the number of their process, and each would take the lease of the other for its own.
+pub fn contender() -> String {
+    format!("{}_{:016x}", identity(), fastrand::u64(..))
 }
 
 /// Waits until the lease can be had, then does the work as long as it can be kept.
@@ -201,5 +207,17 @@ async fn renew(lock: &mut Lock, candidate: &Candidate, deadline: &Deadline) -> s
             Ok(Err(error)) => tracing::warn!(lease = candidate.lease, "cannot renew the lease: {error}"),
             Err(_) => tracing::warn!(lease = candidate.lease, "cannot renew the lease: no answer"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_processes_of_a_host_are_two_contenders() {
+        let (one, other) = (contender(), contender());
+        assert!(one.starts_with(&format!("{}_", identity())), "{one}");
+        assert_ne!(one, other);
     }
 }
