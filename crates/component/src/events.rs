@@ -27,11 +27,15 @@ pub enum Kind {
 
 /// Sends events in the background, in the order in which they happened. Clones share the way.
 #[derive(Clone)]
-pub struct Recorder(mpsc::Sender<Happening>);
+pub struct Recorder {
+    way: mpsc::Sender<Happening>,
+    reporter: &'static str,
+}
 
 /// Something that happened to an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Happening {
+    reporter: &'static str,
     object: Named,
     kind: Kind,
     reason: String,
@@ -49,10 +53,15 @@ struct Named {
 
 impl Recorder {
     /// Speaks as the component of this name.
-    pub fn new(client: Client, component: &'static str) -> Self {
-        let (sender, receiver) = mpsc::channel(BACKLOG);
-        tokio::spawn(send_all(client, component, receiver));
-        Self(sender)
+    pub fn new(client: Client, reporter: &'static str) -> Self {
+        let (way, receiver) = mpsc::channel(BACKLOG);
+        tokio::spawn(send_all(client, receiver));
+        Self { way, reporter }
+    }
+
+    /// Speaks as another component, on the same way.
+    pub fn reporting_as(&self, reporter: &'static str) -> Self {
+        Self { way: self.way.clone(), reporter }
     }
 
     /// Tells what happened to an object. What is said again is counted, not repeated.
@@ -67,21 +76,21 @@ impl Recorder {
             name: object.name_any(),
             uid: object.uid(),
         };
-        let happening = Happening { object, kind, reason: reason.to_owned(), message: message.into() };
-        if let Err(lost) = self.0.try_send(happening) {
+        let (reporter, reason, message) = (self.reporter, reason.to_owned(), message.into());
+        if let Err(lost) = self.way.try_send(Happening { reporter, object, kind, reason, message }) {
             tracing::warn!(%lost, "an event is lost");
         }
     }
 }
 
-async fn send_all(client: Client, component: &'static str, mut happenings: mpsc::Receiver<Happening>) {
+async fn send_all(client: Client, mut happenings: mpsc::Receiver<Happening>) {
     let mut told = Told::default();
     while let Some(happening) = happenings.recv().await {
         let namespace = happening.object.namespace.clone().unwrap_or_else(|| "default".to_owned());
         let events = Api::<Event>::namespaced(client.clone(), &namespace);
         let outcome = match told.hear(&happening, Instant::now()) {
             Say::Nothing => continue,
-            Say::New => announce(&events, component, &happening)
+            Say::New => announce(&events, &happening)
                 .await
                 .map(|name| told.announced(happening, name, Instant::now())),
             Say::Again { name, count } => count_again(&events, &name, count).await,
@@ -93,17 +102,17 @@ async fn send_all(client: Client, component: &'static str, mut happenings: mpsc:
     }
 }
 
-async fn announce(events: &Api<Event>, component: &str, happening: &Happening) -> kube::Result<String> {
+async fn announce(events: &Api<Event>, happening: &Happening) -> kube::Result<String> {
     let now = jiff::Timestamp::now();
-    let named = &happening.object;
+    let (named, component) = (&happening.object, happening.reporter.to_owned());
     let mut event = Event {
         count: Some(1),
         first_timestamp: Some(Time(now)),
         last_timestamp: Some(Time(now)),
         message: Some(happening.message.clone()),
         reason: Some(happening.reason.clone()),
-        reporting_component: Some(component.to_owned()),
-        source: Some(EventSource { component: Some(component.to_owned()), host: None }),
+        reporting_component: Some(component.clone()),
+        source: Some(EventSource { component: Some(component), host: None }),
         type_: Some(format!("{:?}", happening.kind)),
         ..Event::default()
     };

@@ -77,8 +77,13 @@ mod tests {
             name: "a".into(),
             uid: None,
         };
-        let happening =
-            Happening { object, kind: Kind::Normal, reason: "Created".into(), message: "made".into() };
+        let happening = Happening {
+            reporter: "controller",
+            object,
+            kind: Kind::Normal,
+            reason: "Created".into(),
+            message: "made".into(),
+        };
         let (mut told, now) = (Told::default(), Instant::now());
         assert_eq!(told.hear(&happening, now), Say::New);
         told.announced(happening.clone(), "a.1".into(), now);
@@ -86,5 +91,7 @@ mod tests {
         let again = Say::Again { name: "a.1".into(), count: 3 };
         assert_eq!(told.hear(&happening, now + COUNT_EVERY), again);
         assert_eq!(told.hear(&happening, now + REMEMBER + COUNT_EVERY), Say::New);
+        let by_another = Happening { reporter: "another", ..happening };
+        assert_eq!(told.hear(&by_another, now + COUNT_EVERY), Say::New);
     }
 }

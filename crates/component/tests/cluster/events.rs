@@ -19,7 +19,7 @@ async fn events_come_in_order_and_once() -> Result<()> {
             let recorder = Recorder::new(test.client(), "component-test");
             recorder.event(&map, Kind::Normal, "First", "one");
             recorder.event(&map, Kind::Normal, "First", "one");
-            recorder.event(&map, Kind::Warning, "Second", "two");
+            recorder.reporting_as("another-test").event(&map, Kind::Warning, "Second", "two");
             let list = ListParams::default().fields("involvedObject.name=subject");
             let mut seen = Vec::new();
             for _ in 0..300 {
@@ -32,7 +32,8 @@ async fn events_come_in_order_and_once() -> Result<()> {
             let mut reasons: Vec<_> = seen.iter().filter_map(|event| event.reason.clone()).collect();
             reasons.sort();
             assert_eq!(reasons, ["First", "Second"]);
-            assert!(test.kubectl(&["describe", "configmap", "subject"])?.contains("component-test"));
+            let shown = test.kubectl(&["describe", "configmap", "subject"])?;
+            assert!(shown.contains("component-test") && shown.contains("another-test"), "{shown}");
             Ok(())
         })
         .await

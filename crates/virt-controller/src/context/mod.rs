@@ -22,7 +22,7 @@ pub use wakes::{claim_name, controller, is_active};
 
 use crate::metrics::Counts;
 
-/// Who reports the events of most controllers.
+/// Who reports the events of machines and instances.
 pub const REPORTER: &str = "virtualmachine-controller";
 
 /// What the program was started with, as far as controllers need it.
@@ -95,6 +95,11 @@ impl Context {
             counts,
             stop,
         }
+    }
+
+    /// The same, for a controller that reports events under a name of its own.
+    pub fn reporting_as(&self, reporter: &'static str) -> Self {
+        Self { recorder: self.recorder.reporting_as(reporter), ..self.clone() }
     }
 
     /// Works on the keys of a queue until told to stop, once all stores were filled.

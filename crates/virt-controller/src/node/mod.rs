@@ -18,12 +18,15 @@ pub use observe::Observed;
 
 use crate::context::Context;
 
+/// Who reports the events of nodes, and of instances that are lost with them.
+const REPORTER: &str = "node-controller";
+
 /// Looks after all nodes until told to stop.
 pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
     let labels = context.clone();
     tokio::spawn(async move { labels.stop.run_until_cancelled(tsc::keep_labels(&labels)).await });
     let work = |context: Context, key: NamespacedName| async move { reconcile(&context, &key.name).await };
-    context.work_on(&context.queues.nodes, workers, work)
+    context.reporting_as(REPORTER).work_on(&context.queues.nodes, workers, work)
 }
 
 async fn reconcile(context: &Context, name: &str) -> kube::Result<Next> {

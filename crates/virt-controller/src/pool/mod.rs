@@ -20,10 +20,13 @@ use tokio::task::JoinHandle;
 use crate::context::{Context, index};
 use decide::Observed;
 
+/// Who reports the events of pools.
+const REPORTER: &str = "virtualmachinepool-controller";
+
 /// Looks after all pools until told to stop.
 pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
     let work = |context: Context, key: NamespacedName| async move { reconcile(&context, key).await };
-    context.work_on(&context.queues.pools, workers, work)
+    context.reporting_as(REPORTER).work_on(&context.queues.pools, workers, work)
 }
 
 async fn reconcile(context: &Context, key: NamespacedName) -> kube::Result<Next> {

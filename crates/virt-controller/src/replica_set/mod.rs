@@ -19,10 +19,13 @@ use crate::context::{Context, index};
 use apply::Error;
 use decide::{Observed, Step};
 
+/// Who reports the events of replica sets.
+const REPORTER: &str = "virtualmachinereplicaset-controller";
+
 /// Looks after all replica sets until told to stop.
 pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
     let work = |context: Context, key: NamespacedName| async move { reconcile(&context, key).await };
-    context.work_on(&context.queues.replica_sets, workers, work)
+    context.reporting_as(REPORTER).work_on(&context.queues.replica_sets, workers, work)
 }
 
 async fn reconcile(context: &Context, key: NamespacedName) -> Result<Next, Error> {
