@@ -25,6 +25,7 @@ pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
 }
 
 async fn live(arguments: &Arguments, stop: CancellationToken) -> Result<ExitCode> {
+    arguments.folders.check()?;
     let common = &arguments.common;
     let metrics = Metrics::new();
     let limits = Limits::new(Role::Controller.default_rate());

@@ -8,6 +8,7 @@ mod wakes;
 
 use std::fmt::Display;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::{Api, Client, Resource};
 use kubevirt_admission::ClusterConfig;
@@ -21,12 +22,13 @@ pub use types::Types;
 pub use wakes::{claim_name, controller, is_active};
 
 use crate::metrics::Counts;
+use crate::vmi::pod;
 
 /// Who reports the events of machines and instances.
 pub const REPORTER: &str = "virtualmachine-controller";
 
 /// What the program was started with, as far as controllers need it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The image of launchers.
     pub launcher_image: String,
@@ -34,24 +36,34 @@ pub struct Settings {
     pub exporter_image: String,
     /// The secret to pull these images with, or nothing.
     pub image_pull_secret: String,
-    /// How long a launcher waits for QEMU, in seconds.
-    pub launcher_qemu_timeout: i64,
-    /// The group that files of a launcher belong to.
+    /// How long a launcher waits at least for its machine to be asked for, in seconds.
+    pub launcher_qemu_timeout: u64,
+    /// The group that volumes of a launcher belong to.
     pub launcher_subgid: i64,
-    /// Where components of a node share files.
-    pub share_dir: String,
-    /// Where launchers keep disks that live as long as they do.
-    pub ephemeral_disk_dir: String,
-    /// Where launchers find container disks.
-    pub container_disk_dir: String,
-    /// Where launchers find plugged disks.
-    pub hotplug_disk_dir: String,
+    /// How often nodes are labelled with the frequencies of time stamp counters.
+    pub node_topology_update_period: Duration,
     /// Further annotations that follow from an instance to its pod; `prefix*` stands for many.
     pub mirrored_annotations: Vec<String>,
     /// Further labels that follow from an instance to its pod; `prefix*` stands for many.
     pub mirrored_labels: Vec<String>,
     /// The namespace of the installation.
     pub namespace: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            launcher_image: String::new(),
+            exporter_image: String::new(),
+            image_pull_secret: String::new(),
+            launcher_qemu_timeout: pod::TIMEOUT,
+            launcher_subgid: pod::USER,
+            node_topology_update_period: Duration::from_secs(30),
+            mirrored_annotations: vec![],
+            mirrored_labels: vec![],
+            namespace: String::new(),
+        }
+    }
 }
 
 /// What every controller has at hand. Clones share everything.

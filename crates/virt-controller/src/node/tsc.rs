@@ -1,7 +1,6 @@
 //! Labels nodes with the frequencies of the time stamp counter that guests on them can have.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
@@ -13,16 +12,10 @@ use serde_json::json;
 use crate::context::Context;
 use crate::vmi::topology;
 
-/// How often nodes are looked at. Frequencies change when a machine is added or an old guest ends.
-const PERIOD: Duration = Duration::from_secs(30);
-
-/// Keeps the labels of nodes up to date until told to stop.
+/// Keeps the labels of nodes up to date, for good. Frequencies change when a machine is added or an old guest ends.
 pub async fn keep_labels(context: &Context) {
     loop {
-        tokio::select! {
-            () = context.stop.cancelled() => return,
-            () = tokio::time::sleep(PERIOD) => {}
-        }
+        tokio::time::sleep(context.settings.node_topology_update_period).await;
         let needed = needed(context);
         for node in context.stores.nodes.all() {
             let changes = changes(&node, &needed);

@@ -81,6 +81,8 @@ fn surroundings<'a>(context: &Context, observed: &'a Observed) -> Surroundings<'
     let claims = observed.claims.iter().map(|(name, claim)| (name.clone(), Claim::from(claim.as_ref())));
     let state = observed.storage.state.as_ref();
     Surroundings {
+        timeout: observed.settings.launcher_qemu_timeout,
+        group: observed.settings.launcher_subgid,
         pull_secrets: (!secret.is_empty()).then(|| secret.clone()).into_iter().collect(),
         claims: claims.collect(),
         state_claim: state.map(|claim| claim.name_any()),

@@ -15,14 +15,14 @@ const USUAL_GRACE: i64 = 30;
 /// Seconds between the end of one's patience and the next one's: the handler's, the launcher's, the kubelet's.
 pub(super) const GRACE_MARGIN: i64 = 15;
 
-/// Seconds that a launcher waits at least for its machine to be asked for.
-const TIMEOUT: u64 = 240;
+/// Seconds that a launcher usually waits at least for its machine to be asked for.
+pub const TIMEOUT: u64 = 240;
 
 /// Launchers give up within this many seconds after one another, so that not all of them do at once.
 const TIMEOUT_SPREAD: u64 = 120;
 
 /// The folder that the handler and the launcher share.
-pub(super) const SHARED: &str = "/var/run/kubevirt";
+pub const SHARED: &str = "/var/run/kubevirt";
 
 /// The program that ends at once; it is in the launcher's image for container disks.
 pub(in crate::vmi) const CONTAINER_DISK: &str = "/usr/bin/container-disk";
@@ -39,7 +39,7 @@ pub(super) fn of(vmi: &VirtualMachineInstance, around: &Surroundings<'_>) -> Vec
         return vec![CONTAINER_DISK.to_owned(), "--no-op".to_owned()];
     }
     let mut line = Line(vec!["/usr/bin/virt-launcher-monitor".to_owned()]);
-    identify(vmi, &mut line);
+    identify(vmi, around.timeout, &mut line);
     places(&mut line);
     line.option("--grace-period-seconds", grace_period(vmi));
     line.option("--hook-sidecars", 0);
@@ -48,9 +48,10 @@ pub(super) fn of(vmi: &VirtualMachineInstance, around: &Surroundings<'_>) -> Vec
     line.0
 }
 
-fn identify(vmi: &VirtualMachineInstance, line: &mut Line) {
+fn identify(vmi: &VirtualMachineInstance, timeout: u64, line: &mut Line) {
     let uid = vmi.metadata.uid.as_deref().unwrap_or_default();
-    line.option("--qemu-timeout", format!("{}s", TIMEOUT + name::spread(uid, TIMEOUT_SPREAD)));
+    let timeout = timeout.saturating_add(name::spread(uid, TIMEOUT_SPREAD));
+    line.option("--qemu-timeout", format!("{timeout}s"));
     line.option("--name", vmi.metadata.name.as_deref().unwrap_or_default());
     line.option("--uid", uid);
     line.option("--namespace", vmi.metadata.namespace.as_deref().unwrap_or_default());

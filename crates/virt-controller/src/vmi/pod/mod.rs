@@ -40,6 +40,7 @@ use kubevirt_api::vmi::VirtualMachineInstance;
 pub(in crate::vmi) use annotations::backup_hooks;
 pub use attachment::{Attachment, attachment};
 pub(in crate::vmi) use command::CONTAINER_DISK;
+pub use command::{SHARED, TIMEOUT};
 pub use error::NoPod;
 pub use instance::claims;
 pub use name::{attachment_name, launcher_name};
@@ -101,7 +102,7 @@ fn spec(vmi: &VirtualMachineInstance, around: &Surroundings<'_>) -> PodSpec {
     PodSpec {
         hostname: Some(instance::hostname(vmi)),
         subdomain: text(&own.subdomain),
-        security_context: Some(security::pod(vmi, around.config)),
+        security_context: Some(security::pod(vmi, around)),
         termination_grace_period_seconds: Some(command::grace_period(vmi) + command::GRACE_MARGIN),
         restart_policy: Some("Never".to_owned()),
         node_selector: Some(nodes::selector(vmi, around.config)),

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{
 use kubevirt_admission::{ClusterConfig, Gate};
 use kubevirt_api::vmi::VirtualMachineInstance;
 
-use super::{COMPUTE, USER, instance, text};
+use super::{COMPUTE, Surroundings, USER, instance, text};
 
 /// Answers DHCP requests of the guest, on a low port.
 const BIND_SERVICE: &str = "NET_BIND_SERVICE";
@@ -15,15 +15,15 @@ const BIND_SERVICE: &str = "NET_BIND_SERVICE";
 const NICE: &str = "SYS_NICE";
 
 /// What holds for all containers of a VMI's pod.
-pub(super) fn pod(vmi: &VirtualMachineInstance, config: &ClusterConfig) -> PodSecurityContext {
+pub(super) fn pod(vmi: &VirtualMachineInstance, around: &Surroundings<'_>) -> PodSecurityContext {
     let root = instance::as_root(vmi);
     PodSecurityContext {
         // Volumes belong to the user that serves shared directories even if the machine runs as root.
-        fs_group: Some(USER),
+        fs_group: Some(around.group),
         run_as_user: Some(if root { 0 } else { USER }),
         run_as_group: (!root).then_some(USER),
         run_as_non_root: (!root).then_some(true),
-        seccomp_profile: seccomp(config),
+        seccomp_profile: seccomp(around.config),
         ..PodSecurityContext::default()
     }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kubevirt_admission::ClusterConfig;
 
+use super::{TIMEOUT, USER};
+
 /// What shapes a launcher pod and is not in its VMI.
 #[derive(Clone, Debug)]
 pub struct Surroundings<'a> {
@@ -12,6 +14,10 @@ pub struct Surroundings<'a> {
     pub config: &'a ClusterConfig,
     /// Image of launchers.
     pub launcher_image: &'a str,
+    /// Seconds that launchers wait at least for their machines to be asked for.
+    pub timeout: u64,
+    /// The group that volumes belong to.
+    pub group: i64,
     /// Secrets by which the installation's own images are pulled.
     pub pull_secrets: Vec<String>,
     /// The claims that exist of those that [`claims`](super::claims) names, by their names.
@@ -39,6 +45,8 @@ impl<'a> Surroundings<'a> {
         Self {
             config,
             launcher_image,
+            timeout: TIMEOUT,
+            group: USER,
             pull_secrets: Vec::new(),
             claims: BTreeMap::new(),
             state_claim: None,

@@ -3,6 +3,7 @@
 mod attachment;
 mod cases;
 mod costs;
+mod flags;
 mod golden;
 mod lines;
 mod reference;
