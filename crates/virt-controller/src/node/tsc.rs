@@ -14,6 +14,8 @@ use crate::vmi::topology;
 
 /// Keeps the labels of nodes up to date, for good. Frequencies change when a machine is added or an old guest ends.
 pub async fn keep_labels(context: &Context) {
+    // Guests that are not known yet need their frequencies, too.
+    context.stores.ready().await;
     loop {
         tokio::time::sleep(context.settings.node_topology_update_period).await;
         let needed = needed(context);
