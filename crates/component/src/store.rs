@@ -1,6 +1,6 @@
 //! The objects of a kind as they were last seen, found by name or by an index.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use kube::Resource;
@@ -53,7 +53,8 @@ impl<K: Resource> Store<K> {
     pub(crate) fn new(indexes: Vec<(&'static str, IndexOf<K>)>) -> (Self, watch::Sender<State>) {
         let (sender, state) = watch::channel(State::Starting);
         let indexes = indexes.into_iter().map(|(name, of)| Index { name, of, names: HashMap::new() });
-        let shelves = Shelves { objects: HashMap::new(), indexes: indexes.collect() };
+        let shelves =
+            Shelves { objects: HashMap::new(), unreadable: HashSet::new(), indexes: indexes.collect() };
         (Self { shelves: Arc::new(RwLock::new(shelves)), state }, sender)
     }
 
@@ -71,9 +72,21 @@ impl<K: Resource> Store<K> {
         store
     }
 
+    /// The same with an object of this name that cannot be read.
+    pub fn with_unreadable(self, name: NamespacedName) -> Self {
+        self.lose(&name);
+        self
+    }
+
     /// The object of this name.
     pub fn get(&self, name: &NamespacedName) -> Option<Arc<K>> {
         self.read().objects.get(name).cloned()
+    }
+
+    /// Whether there is an object of this name that cannot be read. It is not among the others, for what it was like may be
+    /// true no longer, but neither is it gone.
+    pub fn is_unreadable(&self, name: &NamespacedName) -> bool {
+        self.read().unreadable.contains(name)
     }
 
     /// All objects, in no order.
@@ -113,6 +126,7 @@ impl<K: Resource> Store<K> {
     pub(crate) fn put(&self, object: Arc<K>) -> Option<Arc<K>> {
         let name = NamespacedName::of(&*object);
         let mut shelves = self.write();
+        shelves.unreadable.remove(&name);
         let old = shelves.objects.insert(name.clone(), object.clone());
         for index in &mut shelves.indexes {
             index.replace(&name, old.as_deref(), Some(&object));
@@ -123,16 +137,21 @@ impl<K: Resource> Store<K> {
     /// Takes an object out.
     pub(crate) fn take(&self, name: &NamespacedName) -> Option<Arc<K>> {
         let mut shelves = self.write();
-        let old = shelves.objects.remove(name)?;
-        for index in &mut shelves.indexes {
-            index.replace(name, Some(&old), None);
-        }
-        Some(old)
+        shelves.unreadable.remove(name);
+        shelves.take(name)
     }
 
-    /// What all objects are called.
+    /// Takes an object out that is there but cannot be read any more.
+    pub(crate) fn lose(&self, name: &NamespacedName) -> Option<Arc<K>> {
+        let mut shelves = self.write();
+        shelves.unreadable.insert(name.clone());
+        shelves.take(name)
+    }
+
+    /// What all objects are called, readable or not.
     pub(crate) fn names(&self) -> Vec<NamespacedName> {
-        self.read().objects.keys().cloned().collect()
+        let shelves = self.read();
+        shelves.objects.keys().chain(&shelves.unreadable).cloned().collect()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Shelves<K>> {
@@ -147,7 +166,18 @@ impl<K: Resource> Store<K> {
 
 struct Shelves<K> {
     objects: HashMap<NamespacedName, Arc<K>>,
+    unreadable: HashSet<NamespacedName>,
     indexes: Vec<Index<K>>,
+}
+
+impl<K> Shelves<K> {
+    fn take(&mut self, name: &NamespacedName) -> Option<Arc<K>> {
+        let old = self.objects.remove(name)?;
+        for index in &mut self.indexes {
+            index.replace(name, Some(&old), None);
+        }
+        Some(old)
+    }
 }
 
 struct Index<K> {

@@ -1,12 +1,13 @@
 //! Keeps a store in line with the API server, and tells queues what changed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
@@ -136,7 +137,7 @@ where
             optional: self.optional,
             trim: self.trim,
             listeners: self.listeners,
-            listed: None,
+            listed: Listed::default(),
         };
         let stop = stop.clone();
         tokio::spawn(async move {
@@ -156,7 +157,18 @@ struct Follower<K> {
     trim: Option<fn(&mut K)>,
     listeners: Vec<Listener<K>>,
     /// What a list that is under way has brought so far.
-    listed: Option<HashMap<NamespacedName, Arc<K>>>,
+    listed: Listed<K>,
+}
+
+struct Listed<K> {
+    objects: HashMap<NamespacedName, Arc<K>>,
+    unreadable: HashSet<NamespacedName>,
+}
+
+impl<K> Default for Listed<K> {
+    fn default() -> Self {
+        Self { objects: HashMap::new(), unreadable: HashSet::new() }
+    }
 }
 
 impl<K> Follower<K>
@@ -187,33 +199,34 @@ where
 
     fn take_in(&mut self, event: watcher::Event<Watched<K>>) {
         match event {
-            watcher::Event::Init => self.listed = Some(HashMap::new()),
-            watcher::Event::InitApply(object) => {
-                if let (Some(object), Some(listed)) = (self.decoded(object), &mut self.listed) {
-                    listed.insert(NamespacedName::of(&object), Arc::new(object));
-                }
-            }
+            watcher::Event::Init => self.listed = Listed::default(),
+            watcher::Event::InitApply(object) => match self.decoded(object) {
+                Ok(object) => _ = self.listed.objects.insert(NamespacedName::of(&object), Arc::new(object)),
+                Err(name) => _ = self.listed.unreadable.insert(name),
+            },
             watcher::Event::InitDone => self.replace_all(),
-            watcher::Event::Apply(object) => {
-                if let Some(object) = self.decoded(object) {
-                    self.put(Arc::new(object));
-                }
-            }
-            watcher::Event::Delete(object) => self.remove(&NamespacedName::of(&object)),
+            watcher::Event::Apply(object) => match self.decoded(object) {
+                Ok(object) => self.put(Arc::new(object)),
+                Err(name) => self.tell_of_end(self.store.lose(&name)),
+            },
+            watcher::Event::Delete(object) => self.tell_of_end(self.store.take(&NamespacedName::of(&object))),
         }
     }
 
     fn replace_all(&mut self) {
-        let listed = self.listed.take().unwrap_or_default();
+        let Listed { objects, unreadable } = std::mem::take(&mut self.listed);
         // Listeners hear of the changes only when all of them can be seen.
-        let gone: Vec<_> = self.store.names().into_iter().filter(|name| !listed.contains_key(name)).collect();
+        let known = self.store.names().into_iter();
+        let gone: Vec<_> =
+            known.filter(|name| !objects.contains_key(name) && !unreadable.contains(name)).collect();
         let mut changes = Vec::new();
-        for object in listed.into_values() {
+        for object in objects.into_values() {
             let old = self.store.put(object.clone());
             if !same_version(old.as_deref(), &object) {
                 changes.push((old, Some(object)));
             }
         }
+        changes.extend(unreadable.iter().map(|name| (self.store.lose(name), None)));
         changes.extend(gone.iter().map(|name| (self.store.take(name), None)));
         self.state.send_replace(State::Following);
         for (old, new) in &changes {
@@ -226,8 +239,9 @@ where
         self.tell(&Change { old: old.as_ref(), new: Some(&object) });
     }
 
-    fn remove(&self, name: &NamespacedName) {
-        if let Some(old) = self.store.take(name) {
+    /// An object is not there any more, or cannot be read.
+    fn tell_of_end(&self, old: Option<Arc<K>>) {
+        if let Some(old) = old {
             self.tell(&Change { old: Some(&old), new: None });
         }
     }
@@ -244,20 +258,20 @@ where
         }
     }
 
-    fn decoded(&self, object: Watched<K>) -> Option<K> {
+    /// The object without what nobody reads, or the name of one that cannot be read.
+    fn decoded(&self, object: Watched<K>) -> Result<K, NamespacedName> {
         match object.0 {
             Ok(mut object) => {
                 if let Some(trim) = self.trim {
                     trim(&mut object);
                 }
-                Some(object)
+                Ok(object)
             }
             Err(broken) => {
-                let name = broken.metadata.name.as_deref().unwrap_or_default();
-                let namespace = broken.metadata.namespace.as_deref().unwrap_or_default();
-                let kind = K::kind(&());
-                tracing::warn!(%kind, namespace, name, error = broken.error, "left out what cannot be read");
-                None
+                let ObjectMeta { namespace, name, .. } = broken.metadata;
+                let name = NamespacedName::new(namespace.unwrap_or_default(), name.unwrap_or_default());
+                tracing::warn!(kind = %K::kind(&()), %name, error = broken.error, "left out what cannot be read");
+                Err(name)
             }
         }
     }
@@ -266,7 +280,7 @@ where
         if self.state.send_replace(State::NotServed) != State::NotServed {
             tracing::info!(kind = %K::kind(&()), "the cluster does not have this kind");
             for name in self.store.names() {
-                self.remove(&name);
+                self.tell_of_end(self.store.take(&name));
             }
         }
     }
@@ -288,3 +302,6 @@ fn same_version<K: Resource>(old: Option<&K>, new: &K) -> bool {
 fn next_resync() -> Instant {
     Instant::now() + RESYNC.mul_f64(1.0 + fastrand::f64() / 4.0)
 }
+
+#[cfg(test)]
+mod tests;

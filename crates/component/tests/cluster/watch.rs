@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kubevirt_api::data_volume::DataVolume;
 use kubevirt_api::vm::VirtualMachine;
 use kubevirt_component::{Limits, Metrics, NamespacedName, Next, Queue, Store, Watch, patch};
@@ -64,7 +64,20 @@ async fn what_cannot_be_read_stalls_nothing() -> Result<()> {
             maps.create(&PostParams::default(), &bad).await?;
             maps.create(&PostParams::default(), &good).await?;
             eventually(|| odd.get(&name(test, "good")).is_some()).await?;
-            assert!(odd.get(&name(test, "bad")).is_none());
+            assert!(odd.get(&name(test, "bad")).is_none() && odd.is_unreadable(&name(test, "bad")));
+            // What can be read no longer is not acted on, until it can be again.
+            let becomes = async |number: &str| {
+                let patch = Patch::Merge(json!({"data": {"number": number}}));
+                maps.patch("good", &PatchParams::default(), &patch).await
+            };
+            becomes("none").await?;
+            eventually(|| odd.get(&name(test, "good")).is_none()).await?;
+            assert!(odd.is_unreadable(&name(test, "good")));
+            becomes("6").await?;
+            eventually(|| odd.get(&name(test, "good")).is_some()).await?;
+            assert!(!odd.is_unreadable(&name(test, "good")));
+            maps.delete("bad", &DeleteParams::default()).await?;
+            eventually(|| !odd.is_unreadable(&name(test, "bad"))).await?;
             stop.cancel();
             Ok(())
         })

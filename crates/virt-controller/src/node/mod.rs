@@ -30,8 +30,13 @@ pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
 }
 
 async fn reconcile(context: &Context, name: &str) -> kube::Result<Next> {
+    let key = NamespacedName::new("", name);
+    // A node that cannot be read is not one that is gone. We hear of it when it can be.
+    if context.stores.nodes.is_unreadable(&key) {
+        return Ok(Next::Wait);
+    }
     // Every new guest brings us here, and to look at all the others of its node would cost the more the fuller it is.
-    let node = context.stores.nodes.get(&NamespacedName::new("", name));
+    let node = context.stores.nodes.get(&key);
     if let Some(plan) = if_it_answers(node.as_deref(), Timestamp::now()) {
         return Ok(plan.recheck.map_or(Next::Wait, Next::After));
     }

@@ -27,6 +27,10 @@ pub fn start(context: &Context, workers: usize) -> JoinHandle<()> {
 }
 
 async fn reconcile(cx: &Context, key: &NamespacedName) -> Result<Next, Error> {
+    // An instance that cannot be read is not one that is missing. We hear of it when it can be.
+    if cx.stores.vmis.is_unreadable(key) {
+        return Ok(Next::Wait);
+    }
     let Some(seen) = observe::observe(cx, key) else { return Ok(Next::Wait) };
     let now = Timestamp::now();
     let plan = decide::decide(&seen, now);

@@ -11,7 +11,7 @@ use kubevirt_api::names::labels;
 use kubevirt_api::vm::VirtualMachine;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::status::{VirtualMachineInstanceStatus, VmiPhase};
-use kubevirt_component::NamespacedName;
+use kubevirt_component::{NamespacedName, Store};
 
 use super::plan::Trouble;
 use super::{pods, state_claim, topology};
@@ -60,7 +60,7 @@ impl Observed {
         let (claims, data_volumes) = volumes(stores, &vmi);
         let migrations = stores.migrations.by(index::INSTANCE, &key.to_string());
         Some(Self {
-            has_owner: has_owner(stores, &vmi),
+            has_owner: has_owner(&stores.vms, &vmi),
             attachments: attachments(stores, &pods),
             pods,
             pods_confirmed: false,
@@ -134,11 +134,12 @@ impl Observed {
     }
 }
 
-fn has_owner(stores: &Stores, vmi: &VirtualMachineInstance) -> bool {
+fn has_owner(vms: &Store<VirtualMachine>, vmi: &VirtualMachineInstance) -> bool {
     let kind = <VirtualMachine as kube::Resource>::kind(&());
     let Some(owner) = context::controller(vmi).filter(|owner| owner.kind == kind) else { return false };
     let name = NamespacedName::new(vmi.namespace().unwrap_or_default(), owner.name.clone());
-    stores.vms.get(&name).is_some_and(|vm| vm.uid().as_ref() == Some(&owner.uid))
+    // One that cannot be read is there, and may be the owner.
+    vms.is_unreadable(&name) || vms.get(&name).is_some_and(|vm| vm.uid().as_ref() == Some(&owner.uid))
 }
 
 fn attachments(stores: &Stores, launchers: &[Arc<Pod>]) -> Vec<Arc<Pod>> {
@@ -187,4 +188,36 @@ fn free_vsock_id(stores: &Stores, vmi: &VirtualMachineInstance) -> i64 {
         stores.vmis.by(index::VSOCK, &id.to_string()).iter().all(|other| other.uid().as_ref() == Some(&uid))
     };
     ids.find(free).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_machine_that_cannot_be_read_is_still_there() {
+        let owner = json!({
+            "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "web", "uid": "u", "controller": true,
+        });
+        let meta = json!({"namespace": "a", "name": "web", "ownerReferences": [owner]});
+        let vmi =
+            VirtualMachineInstance { metadata: serde_json::from_value(meta).unwrap(), ..Default::default() };
+        let vm = |uid: &str| {
+            let meta = json!({"namespace": "a", "name": "web", "uid": uid});
+            VirtualMachine { metadata: serde_json::from_value(meta).unwrap(), ..Default::default() }
+        };
+        let none = || Store::of([], []);
+        let cases = [
+            (none(), false),
+            (Store::of([vm("u")], []), true),
+            (Store::of([vm("another")], []), false),
+            (none().with_unreadable(NamespacedName::new("a", "web")), true),
+            (none().with_unreadable(NamespacedName::new("b", "web")), false),
+        ];
+        for (number, (vms, expected)) in cases.into_iter().enumerate() {
+            assert_eq!(has_owner(&vms, &vmi), expected, "{number}");
+        }
+    }
 }
