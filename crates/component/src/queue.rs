@@ -72,6 +72,22 @@ impl Queue {
         self.0.changed.notify_one();
     }
 
+    /// Has the key worked on now if its work failed the last time; otherwise nothing waits for what has come.
+    pub fn retry(&self, key: NamespacedName) {
+        if self.waiting().retry(key, Instant::now()) {
+            self.measured(QueueMetrics::added);
+            self.0.changed.notify_one();
+        }
+    }
+
+    /// The same for all keys whose work failed.
+    pub fn retry_all(&self) {
+        let failed = self.waiting().failed_keys();
+        for key in failed {
+            self.retry(key);
+        }
+    }
+
     /// How many keys could be worked on right now, if somebody were free.
     pub fn depth(&self) -> usize {
         self.waiting().depth()

@@ -43,6 +43,7 @@ pub struct Watch<K> {
     indexes: Vec<(&'static str, IndexOf<K>)>,
     trim: Option<fn(&mut K)>,
     listeners: Vec<Listener<K>>,
+    dependents: Vec<Queue>,
 }
 
 impl<K> Watch<K>
@@ -75,6 +76,7 @@ where
             indexes: Vec::new(),
             trim: None,
             listeners: Vec::new(),
+            dependents: Vec::new(),
         }
     }
 
@@ -114,10 +116,31 @@ where
         queue: &Queue,
         keys: impl Fn(&Change<'_, K>) -> Vec<NamespacedName> + Send + Sync + 'static,
     ) -> Self {
+        self.passes_on(queue, Queue::add, keys)
+    }
+
+    /// Has what a change concerns tried again if it failed, as it does while something of this kind is missing.
+    pub fn retries(
+        self,
+        queue: &Queue,
+        keys: impl Fn(&Change<'_, K>) -> Vec<NamespacedName> + Send + Sync + 'static,
+    ) -> Self {
+        self.passes_on(queue, Queue::retry, keys)
+    }
+
+    /// Once the kind can be followed after it could not be, all that failed in the queue is tried again, too: it may have
+    /// failed for that, and nothing else tells it so.
+    fn passes_on(
+        mut self,
+        queue: &Queue,
+        how: fn(&Queue, NamespacedName),
+        keys: impl Fn(&Change<'_, K>) -> Vec<NamespacedName> + Send + Sync + 'static,
+    ) -> Self {
+        self.dependents.push(queue.clone());
         let queue = queue.clone();
         self.tells(move |change| {
             for key in keys(change) {
-                queue.add(key);
+                how(&queue, key);
             }
         })
     }
@@ -137,6 +160,8 @@ where
             optional: self.optional,
             trim: self.trim,
             listeners: self.listeners,
+            dependents: self.dependents,
+            interrupted: false,
             listed: Listed::default(),
         };
         let stop = stop.clone();
@@ -156,6 +181,10 @@ struct Follower<K> {
     optional: bool,
     trim: Option<fn(&mut K)>,
     listeners: Vec<Listener<K>>,
+    /// Whose work may fail while the kind cannot be followed.
+    dependents: Vec<Queue>,
+    /// Whether the kind could not be followed, since the last thing that was heard.
+    interrupted: bool,
     /// What a list that is under way has brought so far.
     listed: Listed<K>,
 }
@@ -176,7 +205,8 @@ where
     K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
 {
     async fn follow(mut self, api: Api<Watched<K>>, selectors: watcher::Config) {
-        let mut events = pin!(watcher(api, selectors).default_backoff());
+        let begin = || watcher(api.clone(), selectors.clone()).default_backoff();
+        let mut events = pin!(begin());
         let mut resync = next_resync();
         loop {
             tokio::select! {
@@ -185,8 +215,13 @@ where
                     Some(Err(error)) if self.optional && is_unknown_kind(&error) => {
                         self.do_without();
                         sleep(NOT_SERVED).await;
+                        // From the beginning, so that the kind is listed when it comes, or comes back.
+                        events.set(begin());
                     }
-                    Some(Err(error)) => tracing::warn!(kind = %K::kind(&()), %error, "the watch is interrupted"),
+                    Some(Err(error)) => {
+                        tracing::warn!(kind = %K::kind(&()), %error, "the watch is interrupted");
+                        self.interrupted = true;
+                    }
                     None => return,
                 },
                 () = sleep_until(resync) => {
@@ -199,17 +234,28 @@ where
 
     fn take_in(&mut self, event: watcher::Event<Watched<K>>) {
         match event {
-            watcher::Event::Init => self.listed = Listed::default(),
-            watcher::Event::InitApply(object) => match self.decoded(object) {
-                Ok(object) => _ = self.listed.objects.insert(NamespacedName::of(&object), Arc::new(object)),
-                Err(name) => _ = self.listed.unreadable.insert(name),
-            },
+            watcher::Event::Init => return self.listed = Listed::default(),
+            watcher::Event::InitApply(object) => return self.list(object),
             watcher::Event::InitDone => self.replace_all(),
             watcher::Event::Apply(object) => match self.decoded(object) {
                 Ok(object) => self.put(Arc::new(object)),
                 Err(name) => self.tell_of_end(self.store.lose(&name)),
             },
             watcher::Event::Delete(object) => self.tell_of_end(self.store.take(&NamespacedName::of(&object))),
+        }
+        if std::mem::take(&mut self.interrupted) {
+            self.dependents.iter().for_each(Queue::retry_all);
+        }
+    }
+
+    fn list(&mut self, object: Watched<K>) {
+        match self.decoded(object) {
+            Ok(object) => {
+                self.listed.objects.insert(NamespacedName::of(&object), Arc::new(object));
+            }
+            Err(name) => {
+                self.listed.unreadable.insert(name);
+            }
         }
     }
 
@@ -276,7 +322,8 @@ where
         }
     }
 
-    fn do_without(&self) {
+    fn do_without(&mut self) {
+        self.interrupted = true;
         if self.state.send_replace(State::NotServed) != State::NotServed {
             tracing::info!(kind = %K::kind(&()), "the cluster does not have this kind");
             for name in self.store.names() {

@@ -81,6 +81,20 @@ impl Waiting {
         pause.mul_f64(0.75 + luck / 2.0)
     }
 
+    /// Brings up the key if its work failed the last time. Whether it did.
+    pub fn retry(&mut self, key: NamespacedName, now: Instant) -> bool {
+        let failed = self.failures.contains_key(&key);
+        if failed {
+            self.add(key, now);
+        }
+        failed
+    }
+
+    /// The keys whose work failed the last time.
+    pub fn failed_keys(&self) -> Vec<NamespacedName> {
+        self.failures.keys().cloned().collect()
+    }
+
     pub fn depth(&self) -> usize {
         self.ready.len()
     }
@@ -134,6 +148,31 @@ mod tests {
         assert!(waiting.failed(&key(1), 1.0) <= LONGEST_PAUSE.mul_f64(1.25));
         waiting.done(&key(1));
         assert_eq!(waiting.failed(&key(1), 0.5).as_millis(), 50);
+    }
+
+    #[test]
+    fn only_what_failed_is_tried_again_ahead_of_its_pause() {
+        let now = Instant::now();
+        let mut waiting = Waiting::default();
+        for number in 1..=3 {
+            waiting.add(key(number), now);
+            waiting.take(now);
+        }
+        waiting.done(&key(1));
+        let pause = waiting.failed(&key(2), 0.5);
+        waiting.add_at(key(2), now + pause);
+        // Another attempt is under way, and may have begun before what it lacks has come.
+        waiting.failed(&key(3), 0.5);
+        waiting.add(key(3), now);
+        waiting.take(now);
+        assert_eq!([1, 2, 3, 4].map(|number| waiting.retry(key(number), now)), [false, true, true, false]);
+        assert_eq!(waiting.take(now).0, Some((key(2), now)));
+        assert_eq!(waiting.take(now).0, None);
+        waiting.done(&key(3));
+        assert_eq!(waiting.take(now).0, Some((key(3), now)));
+        waiting.done(&key(2));
+        waiting.done(&key(3));
+        assert!(waiting.failed_keys().is_empty());
     }
 
     proptest! {

@@ -1,11 +1,13 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::queue::Next;
 
 /// What the API server has under a number: a version and whether it can be read.
 type Objects = BTreeMap<u8, (u32, bool)>;
@@ -30,6 +32,8 @@ impl Told {
             optional: true,
             trim: None,
             listeners: vec![listener],
+            dependents: vec![],
+            interrupted: false,
             listed: Listed::default(),
         };
         Self { follower, changes }
@@ -80,6 +84,43 @@ fn what_cannot_be_read_any_more_is_neither_there_nor_gone() {
     told.follower.take_in(watcher::Event::Delete(readable(1, (6, false))));
     assert!(!told.follower.store.is_unreadable(&name(1)));
     assert!(told.changes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_failed_is_tried_again_once_the_kind_can_be_followed() {
+    let (mut told, queue, stop) = (Told::new(), Queue::new("test"), CancellationToken::new());
+    told.follower.dependents.push(queue.clone());
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let count = attempts.clone();
+    let (working, until) = (queue.clone(), stop.clone());
+    tokio::spawn(async move {
+        let fail = |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+            async { Err::<Next, _>("something is missing") }
+        };
+        working.work(1, &until, fail).await;
+    });
+    queue.add(name(1));
+    // The pauses have become long by now.
+    sleep(Duration::from_secs(1000)).await;
+    let attempts = async || {
+        sleep(Duration::from_millis(1)).await;
+        attempts.swap(0, Ordering::Relaxed)
+    };
+    assert!(attempts().await > 10);
+    let objects = Objects::from([(2, (1, true))]);
+    told.list(&objects);
+    assert_eq!(attempts().await, 0, "nothing was amiss");
+    told.follower.do_without();
+    assert_eq!(attempts().await, 0, "it is still missing");
+    told.list(&objects);
+    assert_eq!(attempts().await, 1, "it has come");
+    told.follower.interrupted = true;
+    told.list(&objects);
+    assert_eq!(attempts().await, 1, "nothing is new, but the work may have failed for the interruption");
+    told.follower.take_in(watcher::Event::Apply(readable(2, (2, true))));
+    assert_eq!(attempts().await, 0);
+    stop.cancel();
 }
 
 proptest! {

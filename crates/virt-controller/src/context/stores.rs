@@ -33,6 +33,8 @@ pub mod index {
     pub const NODE: &str = "node";
     /// Machines and instances, by each claim or data volume that they use, as `namespace/name`.
     pub const VOLUME: &str = "volume";
+    /// Machines, by the name of each instance type, preference or kept copy that they refer to.
+    pub const TYPE: &str = "type";
     /// Instances, by their context ID for VSOCK.
     pub const VSOCK: &str = "vsock";
     /// Claims of firmware and TPM state, by the machine they belong to, as `namespace/name`.
@@ -44,7 +46,7 @@ pub mod index {
 /// A store of each kind that controllers read. Clones share what is stored.
 #[derive(Clone)]
 pub struct Stores {
-    /// Virtual machines, by owner and volume.
+    /// Virtual machines, by owner, volume and instance type.
     pub vms: Store<VirtualMachine>,
     /// Instances, by owner, node, volume and VSOCK context ID.
     pub vmis: Store<VirtualMachineInstance>,
@@ -96,6 +98,7 @@ impl Stores {
             .trim(trim::applied)
             .index(index::OWNER, wakes::owner_uid)
             .index(index::VOLUME, wakes::volumes_of_vm)
+            .index(index::TYPE, wakes::types_of_vm)
             .feeds(&queues.vms, wakes::itself)
             .feeds(&queues.pools, wakes::pool)
             .start(stop);
@@ -130,18 +133,15 @@ impl Stores {
             pools: Watch::all(client.clone()).feeds(&queues.pools, wakes::itself).start(stop),
             storage_profiles: Watch::all(client.clone()).optional().start(stop),
             importer: Watch::all(client.clone()).optional().start(stop),
-            storage_classes: Watch::all(client.clone()).start(stop),
+            storage_classes: storage_classes(client, queues, &vmis, stop),
             nodes: Watch::all(client.clone())
                 .trim(trim::node)
                 .feeds(&queues.nodes, wakes::itself)
                 .start(stop),
             namespaces: Watch::all(client.clone()).start(stop),
             quotas: Watch::all(client.clone()).index(index::NAMESPACE, wakes::namespace).start(stop),
-            revisions: Watch::all(client.clone())
-                .index(index::OWNER, wakes::owner_uid)
-                .feeds(&queues.pools, wakes::pool)
-                .start(stop),
-            types: Types::start(client, stop),
+            revisions: revisions(client, queues, &vms, stop),
+            types: Types::start(client, queues, &vms, stop),
             snapshots: Watch::all(client.clone()).optional().trim(trim::snapshot).start(stop),
             label_settings: Watch::within(client.clone(), namespace)
                 .fields(&format!("metadata.name={LABELS_CONFIG_MAP}"))
@@ -217,5 +217,29 @@ fn data_volumes(
         .index(index::OWNER, wakes::owner_uid)
         .feeds(&queues.vmis, move |change| wakes::users(change, &vmis))
         .feeds(&queues.vms, move |change| wakes::users(change, &vms))
+        .start(stop)
+}
+
+fn storage_classes(
+    client: &Client,
+    queues: &Queues,
+    vmis: &Store<VirtualMachineInstance>,
+    stop: &CancellationToken,
+) -> Store<StorageClass> {
+    let vmis = vmis.clone();
+    Watch::all(client.clone()).retries(&queues.vmis, move |_| wakes::with_state(&vmis)).start(stop)
+}
+
+fn revisions(
+    client: &Client,
+    queues: &Queues,
+    vms: &Store<VirtualMachine>,
+    stop: &CancellationToken,
+) -> Store<ControllerRevision> {
+    let vms = vms.clone();
+    Watch::all(client.clone())
+        .index(index::OWNER, wakes::owner_uid)
+        .feeds(&queues.pools, wakes::pool)
+        .retries(&queues.vms, move |change| wakes::users_of_type(change, &vms))
         .start(stop)
 }

@@ -1,5 +1,7 @@
 //! What machines take their size and settings from.
 
+use std::fmt::Debug;
+
 use kube::{Client, Resource};
 use kubevirt_admission::KnownObjects;
 use kubevirt_admission::instancetype::{Role, Scope};
@@ -8,7 +10,10 @@ use kubevirt_api::names::labels::INSTANCETYPE_VENDOR;
 use kubevirt_api::preference::{VirtualMachineClusterPreference, VirtualMachinePreference};
 use kubevirt_api::vm::VirtualMachine;
 use kubevirt_component::{NamespacedName, Store, Watch};
+use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
+
+use super::{Queues, wakes};
 
 /// Stores of instance types and preferences. Clones share what is stored.
 #[derive(Clone)]
@@ -20,13 +25,18 @@ pub struct Types {
 }
 
 impl Types {
-    /// Begins to watch them.
-    pub fn start(client: &Client, stop: &CancellationToken) -> Self {
+    /// Begins to watch them, and has machines tried again that failed for want of one.
+    pub fn start(
+        client: &Client,
+        queues: &Queues,
+        vms: &Store<VirtualMachine>,
+        stop: &CancellationToken,
+    ) -> Self {
         Self {
-            instancetypes: Watch::all(client.clone()).optional().start(stop),
-            cluster_instancetypes: Watch::all(client.clone()).optional().start(stop),
-            preferences: Watch::all(client.clone()).optional().start(stop),
-            cluster_preferences: Watch::all(client.clone()).optional().start(stop),
+            instancetypes: watch(client, queues, vms, stop),
+            cluster_instancetypes: watch(client, queues, vms, stop),
+            preferences: watch(client, queues, vms, stop),
+            cluster_preferences: watch(client, queues, vms, stop),
         }
     }
 
@@ -71,4 +81,20 @@ impl Types {
             (Role::Preference, Scope::Cluster) => vendor(&self.cluster_preferences, "", name),
         }
     }
+}
+
+fn watch<K>(
+    client: &Client,
+    queues: &Queues,
+    vms: &Store<VirtualMachine>,
+    stop: &CancellationToken,
+) -> Store<K>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
+{
+    let vms = vms.clone();
+    Watch::all(client.clone())
+        .optional()
+        .retries(&queues.vms, move |change| wakes::users_of_type(change, &vms))
+        .start(stop)
 }

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
+use kubevirt_admission::instancetype::{Role, revision};
 use kubevirt_api::migration::VirtualMachineInstanceMigration;
 use kubevirt_api::names::labels;
 use kubevirt_api::pool::VirtualMachinePool;
@@ -13,6 +14,7 @@ use kubevirt_api::vmi::{VirtualMachineInstance, VirtualMachineInstanceSpec};
 use kubevirt_component::{Change, NamespacedName, Store};
 
 use super::index;
+use crate::vmi::state_claim;
 
 /// The reference to what controls an object.
 pub fn controller(object: &impl Resource) -> Option<&OwnerReference> {
@@ -130,6 +132,23 @@ where
     of.by(index::VOLUME, &key).iter().map(|user| NamespacedName::of(user.as_ref())).collect()
 }
 
+/// The machines that refer to an instance type, a preference or a kept copy of one. What is in no namespace is for all.
+pub fn users_of_type<K>(change: &Change<K>, vms: &Store<VirtualMachine>) -> Vec<NamespacedName>
+where
+    K: Resource<DynamicType = ()>,
+{
+    let Some(named) = change.latest() else { return vec![] };
+    let NamespacedName { namespace, name } = NamespacedName::of(named.as_ref());
+    let users = vms.by(index::TYPE, &name).into_iter().map(|vm| NamespacedName::of(vm.as_ref()));
+    users.filter(|vm| namespace.is_empty() || vm.namespace == namespace).collect()
+}
+
+/// The instances with state beside their disks, for which a claim is made from a storage class.
+pub fn with_state(vmis: &Store<VirtualMachineInstance>) -> Vec<NamespacedName> {
+    let all = vmis.all().into_iter().filter(|vmi| state_claim::is_needed(vmi));
+    all.map(|vmi| NamespacedName::of(vmi.as_ref())).collect()
+}
+
 /// The instances that use a claim as a volume or for their state.
 pub fn users_of_claim(
     change: &Change<PersistentVolumeClaim>,
@@ -193,6 +212,17 @@ pub fn volumes_of_vm(vm: &VirtualMachine) -> Vec<String> {
     all
 }
 
+/// Index: the names of instance types, preferences and kept copies of them that a machine refers to.
+pub fn types_of_vm(vm: &VirtualMachine) -> Vec<String> {
+    let matchers = Role::ALL.into_iter().filter_map(|role| role.matcher(vm));
+    let names = matchers.flat_map(|matcher| [matcher.name, matcher.revision_name]);
+    let noted = Role::ALL.into_iter().filter_map(|role| revision::noted(role.status(vm)));
+    let mut names: Vec<_> = names.chain(noted).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
 fn volumes(namespace: &str, spec: &VirtualMachineInstanceSpec) -> Vec<String> {
     let volumes = spec.volumes.as_deref().unwrap_or_default().iter().filter_map(claim_name);
     let utility = spec.utility_volumes.as_deref().unwrap_or_default();
@@ -213,7 +243,9 @@ pub fn claim_name(volume: &Volume) -> Option<&str> {
 mod tests {
     use std::sync::Arc;
 
+    use k8s_openapi::api::apps::v1::ControllerRevision;
     use kubevirt_component::IndexOf;
+    use serde_json::json;
 
     use super::*;
 
@@ -265,5 +297,46 @@ mod tests {
         for (old, new, woken) in cases {
             assert_eq!(replica_sets(&Change { old, new }, &sets), woken, "{old:?} {new:?}");
         }
+    }
+
+    #[test]
+    fn a_type_wakes_the_machines_that_refer_to_it() {
+        let vm = |namespace: &str, spec: serde_json::Value, status: serde_json::Value| -> VirtualMachine {
+            let mut spec = spec;
+            spec["template"] = json!({});
+            let meta = json!({"name": "web", "namespace": namespace});
+            serde_json::from_value(json!({"metadata": meta, "spec": spec, "status": status})).unwrap()
+        };
+        let kept = json!({"instancetypeRef": {"controllerRevisionRef": {"name": "kept"}}});
+        let machines = [
+            vm("a", json!({"instancetype": {"name": "small"}}), kept),
+            vm("b", json!({"preference": {"name": "small", "revisionName": "older"}}), json!({})),
+            vm("c", json!({}), json!({})),
+        ];
+        let vms = Store::of(machines, [(index::TYPE, types_of_vm as IndexOf<_>)]);
+        let woken = |namespace: Option<&str>, name: &str| -> Vec<String> {
+            let mut object = ControllerRevision::default();
+            object.metadata.namespace = namespace.map(str::to_owned);
+            object.metadata.name = Some(name.to_owned());
+            let object = Arc::new(object);
+            let came = Change { old: None, new: Some(&object) };
+            users_of_type(&came, &vms).into_iter().map(|key| key.namespace).collect()
+        };
+        assert_eq!(woken(None, "small"), ["a", "b"]);
+        assert_eq!(woken(Some("b"), "small"), ["b"]);
+        assert_eq!(woken(Some("a"), "kept"), ["a"]);
+        assert_eq!(woken(Some("b"), "older"), ["b"]);
+        assert!(woken(None, "large").is_empty() && woken(None, "").is_empty());
+    }
+
+    #[test]
+    fn a_storage_class_wakes_the_instances_with_state() {
+        let vmi = |name: &str, devices: serde_json::Value| -> VirtualMachineInstance {
+            let object = json!({"metadata": {"name": name}, "spec": {"domain": {"devices": devices}}});
+            serde_json::from_value(object).unwrap()
+        };
+        let plain = vmi("plain", json!({}));
+        let vmis = Store::of([plain, vmi("kept", json!({"tpm": {"persistent": true}}))], []);
+        assert_eq!(with_state(&vmis), [NamespacedName::new("", "kept")]);
     }
 }

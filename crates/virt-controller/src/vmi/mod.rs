@@ -16,7 +16,7 @@ mod plan;
 pub mod pod;
 mod pods;
 mod rendering;
-mod state_claim;
+pub(crate) mod state_claim;
 mod status;
 mod steps;
 #[cfg(test)]
