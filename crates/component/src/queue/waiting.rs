@@ -7,9 +7,10 @@ use tokio::time::Instant;
 
 use crate::key::NamespacedName;
 
-/// The pause after a first failure, and the longest.
+/// The pause after a first failure, and the longest: so long may pass after somebody did what work failed for, if we do
+/// not hear of it, as of a quota that was raised.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+const LONGEST_PAUSE: Duration = Duration::from_secs(120);
 
 /// The state of a queue. Nothing here waits or reads a clock.
 #[derive(Default)]
