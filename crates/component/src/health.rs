@@ -1,6 +1,7 @@
 //! Whether a component is well, ready and the leader: `/healthz`, `/readyz`, `/leader` and `/metrics`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -9,8 +10,13 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use prometheus_client::metrics::gauge::Gauge;
 
+use crate::answers::Answers;
 use crate::metrics::{self, Metrics};
 use crate::role::Role;
+
+/// How long the API server may be silent until we look for the fault in ourselves. One that is restarted, or moves to
+/// another machine, is back before that, and those who waited for it go on at once.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How a component is; clones are the same.
 #[derive(Clone, Debug)]
@@ -18,13 +24,14 @@ pub struct Health(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    ill: Mutex<Option<String>>,
+    answers: Answers,
     ready: Gauge,
     leading: Gauge,
 }
 
 impl Health {
-    /// A component that is well but not ready, and its metrics of that.
+    /// A component that is not ready, and its metrics of that. It is well as long as the requests are answered that these
+    /// metrics count.
     pub fn new(role: Role, metrics: &Metrics) -> Self {
         let name = |what| format!("kubevirt_{}_{what}_status", role.name().replace('-', "_"));
         let ready = metrics.add_plain(&name("ready"), "Whether the component is ready", Gauge::default());
@@ -34,7 +41,7 @@ impl Health {
             }
             Role::Api | Role::Handler => Gauge::default(),
         };
-        Self(Arc::new(Inner { ill: Mutex::new(None), ready, leading }))
+        Self(Arc::new(Inner { answers: metrics.answers(), ready, leading }))
     }
 
     /// Whether requests can be answered from now on.
@@ -45,11 +52,6 @@ impl Health {
     /// Whether this component is the one that works.
     pub fn set_leading(&self, leading: bool) {
         self.0.leading.set(leading.into());
-    }
-
-    /// What is so wrong that only a restart helps.
-    pub fn set_ill(&self, why: Option<String>) {
-        *self.0.ill.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 
     /// Whether requests can be answered.
@@ -67,12 +69,14 @@ impl Health {
             .route("/metrics", get(move || text(metrics.clone())))
     }
 
-    /// The answer to a probe whether it is well.
+    /// The answer to a probe whether it is well, and need not be restarted.
     pub fn well(&self) -> impl IntoResponse + use<> {
-        match self.0.ill.lock().unwrap_or_else(PoisonError::into_inner).clone() {
-            None => (StatusCode::OK, "ok".to_owned()),
-            Some(why) => (StatusCode::INTERNAL_SERVER_ERROR, why),
+        let silence = self.0.answers.silence();
+        if silence < PATIENCE {
+            return (StatusCode::OK, "ok".to_owned());
         }
+        let why = format!("the API server has not answered for {} seconds", silence.as_secs());
+        (StatusCode::INTERNAL_SERVER_ERROR, why)
     }
 
     fn ready(&self) -> impl IntoResponse + use<> {
@@ -92,5 +96,45 @@ async fn text(metrics: Metrics) -> impl IntoResponse {
     match told {
         Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn who_hears_nothing_of_the_api_server_for_long_is_not_well() {
+        let metrics = Metrics::new();
+        let (health, begin) = (Health::new(Role::Api, &metrics), Instant::now());
+        let cases = [
+            (None, 0, StatusCode::OK),
+            (None, 299, StatusCode::OK),
+            (None, 300, StatusCode::INTERNAL_SERVER_ERROR),
+            (Some(StatusCode::SERVICE_UNAVAILABLE), 400, StatusCode::INTERNAL_SERVER_ERROR),
+            (Some(StatusCode::OK), 401, StatusCode::OK),
+            (None, 402, StatusCode::OK),
+        ];
+        for (answer, second, expected) in cases {
+            metrics.answers().note(answer, begin + Duration::from_secs(second));
+            assert_eq!(health.well().into_response().status(), expected, "at {second}");
+        }
+    }
+
+    #[test]
+    fn all_requests_that_are_counted_tell_of_the_api_server() {
+        let metrics = Metrics::new();
+        let request = || {
+            let uri = "/api/v1/pods".parse().unwrap();
+            metrics.requests("server").sent(&axum::http::Method::GET, &uri, Duration::ZERO)
+        };
+        request().answered(None);
+        std::thread::sleep(Duration::from_millis(2));
+        request().answered(None);
+        assert!(metrics.answers().silence() >= Duration::from_millis(2));
+        request().answered(Some(StatusCode::OK));
+        assert_eq!(metrics.answers().silence(), Duration::ZERO);
     }
 }

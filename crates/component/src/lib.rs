@@ -1,6 +1,7 @@
 //! What every daemon needs: stores of watched objects, work queues, events, patches,
 //! flags, leadership, TLS, metrics, health, profiles and the cluster configuration.
 
+mod answers;
 mod client;
 pub mod configuration;
 mod cutting;

@@ -20,6 +20,8 @@ pub use queue::QueueMetrics;
 pub use requests::{RequestMetrics, SentRequest};
 pub use syncs::Syncs;
 
+use crate::answers::Answers;
+
 /// What [`Metrics::text`] is, as HTTP names it.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -119,6 +121,11 @@ impl Metrics {
 
     pub(crate) fn requests(&self, host: &str) -> RequestMetrics {
         self.0.requests.to(host)
+    }
+
+    /// Whether requests are answered.
+    pub(crate) fn answers(&self) -> Answers {
+        self.0.requests.latest.clone()
     }
 
     fn told(&self) -> MutexGuard<'_, Told> {

@@ -9,6 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 
 use super::{Metric, Told};
+use crate::answers::Answers;
 
 const LATENCY: Metric = Metric::histogram(
     "kubevirt_rest_client_request_latency_seconds",
@@ -47,6 +48,7 @@ pub(super) struct Families {
     latency: Histograms,
     waits: Histograms,
     answers: Family<Answered, Counter>,
+    pub(super) latest: Answers,
 }
 
 impl Families {
@@ -55,6 +57,7 @@ impl Families {
             latency: told.register(&LATENCY, Family::new_with_constructor(latencies as fn() -> Histogram)),
             waits: told.register(&WAITS, Family::new_with_constructor(waits as fn() -> Histogram)),
             answers: told.register(&ANSWERS, Family::default()),
+            latest: Answers::default(),
         }
     }
 
@@ -107,6 +110,7 @@ impl SentRequest {
     /// The answer's head is there, or none came.
     pub fn answered(self, status: Option<StatusCode>) {
         let Self { metrics, url, method, resource, at } = self;
+        metrics.families.latest.note(status, Instant::now());
         metrics.families.latency.get_or_create_owned(&url).observe(at.elapsed().as_secs_f64());
         let code = status.map_or("<error>".to_owned(), |status| status.as_u16().to_string());
         let labels =
