@@ -1,5 +1,7 @@
 //! Tables of what follows from what a node says, or does not say.
 
+mod settling;
+
 use std::sync::Arc;
 use std::time::Duration;
 
