@@ -38,7 +38,7 @@ pub enum Error {
 /// instance's end before the instance can go.
 pub async fn apply(cx: &Context, seen: &Observed, mut plan: Plan, now: Timestamp) -> Result<Next, Error> {
     let round = Round { cx, seen, namespace: seen.vm.metadata.namespace.as_deref().unwrap_or_default() };
-    if plan.adopts && !is_there(cx, &*seen.vm).await? {
+    if plan.takes_over() && !is_there(cx, &*seen.vm).await? {
         return Err(Error::Outdated);
     }
     if plan.releases(&seen.vm) {

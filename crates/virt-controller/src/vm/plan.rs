@@ -127,6 +127,11 @@ impl Plan {
         }
     }
 
+    /// Whether something that belongs to nobody becomes the machine's.
+    pub fn takes_over(&self) -> bool {
+        self.adopts || self.steps.iter().any(|step| matches!(step, Step::AdoptDataVolume(_)))
+    }
+
     /// Whether the machine is let go of, for good.
     pub fn releases(&self, seen: &VirtualMachine) -> bool {
         let holds = |vm: &VirtualMachine| view::has_finalizer(&vm.metadata, finalizers::VM_CONTROLLER);

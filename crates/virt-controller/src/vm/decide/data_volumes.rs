@@ -206,5 +206,6 @@ mod tests {
         let (ready, plan) = decided(&seen);
         assert_eq!(ready, Ok(true));
         assert!(matches!(&plan.steps[..], [Step::AdoptDataVolume(_)]));
+        assert!(plan.takes_over());
     }
 }
