@@ -34,7 +34,9 @@ pub async fn apply(context: &Context, pool: &VirtualMachinePool, plan: &Plan) ->
     let outcomes = join_all(rest.into_iter().map(|action| carry_out(context, pool, action))).await;
     // The first in their order: which one fails first is up to chance, and would be news each time.
     let outcome: kube::Result<()> = outcomes.into_iter().collect();
-    if let Err(error) = &outcome {
+    if let Err(error) = outcome.as_ref()
+        && !patch::is_conflict(error)
+    {
         context.recorder.event(pool, Kind::Warning, plan.stage.reason(), error.to_string());
     }
     outcome

@@ -9,16 +9,20 @@ mod status;
 mod update;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 use kubevirt_api::pool::VirtualMachinePool;
-use kubevirt_component::{NamespacedName, Next};
+use kubevirt_component::{NamespacedName, Next, patch};
 use tokio::task::JoinHandle;
 
 use crate::context::{Context, index};
 use decide::Observed;
+
+/// When to look again after somebody else wrote a machine; the store usually hears of it before.
+const AFTER_CONFLICT: Duration = Duration::from_secs(1);
 
 /// Who reports the events of pools.
 const REPORTER: &str = "virtualmachinepool-controller";
@@ -40,6 +44,11 @@ async fn reconcile(context: &Context, key: NamespacedName) -> kube::Result<Next>
     let observed = observe(context, &pool, selector);
     let plan = decide::decide(&observed, now);
     let failure = apply::apply(context, &pool, &plan).await.err();
+    // Somebody else was faster, which is no failure of the pool.
+    if let Some(conflict) = failure.as_ref().filter(|error| patch::is_conflict(error)) {
+        tracing::debug!(%key, %conflict, "what was seen is outdated");
+        return Ok(Next::After(AFTER_CONFLICT));
+    }
     let status = status::wanted(&observed, plan.stage, failure.as_ref(), now);
     apply::write_status(context, &pool, status).await?;
     match (failure, plan.again) {
