@@ -5,5 +5,7 @@ mod controllers;
 mod instances;
 mod kubelet;
 mod nodes;
+mod pools;
+mod replica_sets;
 mod vm;
 mod writers;

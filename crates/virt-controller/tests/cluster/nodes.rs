@@ -1,14 +1,14 @@
 //! Nodes whose handler is silent.
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use kubevirt_api::names::{annotations, labels};
 use kubevirt_api::vmi::VirtualMachineInstance;
 use serde_json::json;
 
-use crate::controllers::run;
+use crate::controllers::{run, until};
 use crate::instances::{create, is_in};
 use crate::kubelet;
 
@@ -46,6 +46,13 @@ async fn a_silent_node_gets_no_guests_and_the_lost_ones_fail() -> Result<()> {
         nodes.delete(&name, &DeleteParams::default()).await?;
         let vmi = test.wait(&vmis, "lives", "has failed", is_in("Failed")).await?;
         assert_eq!(vmi.status.and_then(|status| status.reason).as_deref(), Some("NodeUnresponsive"));
+        let told = ListParams::default().fields("involvedObject.name=lives,reason=NodeUnresponsive");
+        until("the node's controller tells of it", async || {
+            let events = test.api::<Event>().list(&told).await?.items;
+            let reporters = events.iter().filter_map(|event| event.source.as_ref()?.component.as_deref());
+            Ok(reporters.eq(["node-controller"]))
+        })
+        .await?;
         Ok(())
     })
     .await

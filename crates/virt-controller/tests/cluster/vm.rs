@@ -16,9 +16,9 @@ use crate::controllers::run;
 use crate::instances::{hand_over, is_in};
 use crate::kubelet;
 
-fn manifest(spec: Value) -> Value {
-    let mut spec = spec;
-    spec["template"] = json!({
+/// What instances are made of, as admission would leave it.
+pub fn template() -> Value {
+    json!({
         // What admission adds to an instance.
         "metadata": {"labels": {"app": "web"}, "finalizers": [finalizers::FOREGROUND_DELETE]},
         "spec": {
@@ -29,7 +29,12 @@ fn manifest(spec: Value) -> Value {
                 "devices": {"autoattachPodInterface": false},
             },
         },
-    });
+    })
+}
+
+fn manifest(spec: Value) -> Value {
+    let mut spec = spec;
+    spec["template"] = template();
     json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": spec})
 }
 
