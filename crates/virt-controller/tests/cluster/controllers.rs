@@ -13,7 +13,7 @@ use kubevirt_component::{Common, Limits, Metrics};
 use kubevirt_virt_controller::context::{Context, Settings};
 use kubevirt_virt_controller::metrics::Counts;
 use kubevirt_virt_controller::{node, pool, replica_set, vm, vmi};
-use test_kit::{API_SERVER, Test};
+use test_kit::{API_SERVER, Shared, Test};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +22,9 @@ pub const IMAGE: &str = "localhost/launcher:test";
 /// Much more than anything takes on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Of its own, so that other tests need not wait while its API server is stopped or its kinds change.
+static TROUBLED: Shared = Shared::new("test-api-trouble", 0);
+
 /// The clusters, by their kubeconfig, that have controllers.
 static STARTED: Mutex<BTreeSet<PathBuf>> = Mutex::const_new(BTreeSet::new());
 
@@ -29,6 +32,16 @@ static STARTED: Mutex<BTreeSet<PathBuf>> = Mutex::const_new(BTreeSet::new());
 pub async fn run(name: &str, body: impl AsyncFnOnce(&Test) -> Result<()>) -> Result<()> {
     API_SERVER
         .run(name, async |test| {
+            prepare(test).await?;
+            body(test).await
+        })
+        .await
+}
+
+/// The same for a test that stops or changes what others use.
+pub async fn run_alone(name: &str, body: impl AsyncFnOnce(&Test) -> Result<()>) -> Result<()> {
+    TROUBLED
+        .run_alone(name, async |test| {
             prepare(test).await?;
             body(test).await
         })

@@ -6,6 +6,7 @@ mod instances;
 mod kubelet;
 mod nodes;
 mod pools;
+mod recovery;
 mod replica_sets;
 mod vm;
 mod writers;

@@ -32,7 +32,7 @@ pub fn template() -> Value {
     })
 }
 
-fn manifest(spec: Value) -> Value {
+pub fn manifest(spec: Value) -> Value {
     let mut spec = spec;
     spec["template"] = template();
     json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": spec})
