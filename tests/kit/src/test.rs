@@ -1,8 +1,10 @@
 //! One test: its namespace and what it can do in it.
 
+use std::path::Path;
+use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
@@ -21,7 +23,7 @@ impl Test {
     pub(crate) async fn start(cluster: &Cluster, name: &str) -> Result<Self> {
         let test = Self {
             cluster: cluster.clone(),
-            client: connect(cluster).await?,
+            client: connect(&cluster.kubeconfig()).await?,
             namespace: format!("{name}-{:x}", SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis()),
         };
         let metadata = ObjectMeta { name: Some(test.namespace.clone()), ..ObjectMeta::default() };
@@ -72,11 +74,21 @@ impl Test {
     pub fn kubectl(&self, arguments: &[&str]) -> Result<String> {
         self.cluster.kubectl(&[&["--namespace", self.namespace.as_str()], arguments].concat())
     }
+
+    /// Runs a line of shell on a node, in its namespaces, and returns what it prints.
+    pub fn run_on(&self, node: &str, line: &str) -> Result<String> {
+        let enter = self.cluster.enter_node(node)?;
+        let output = Command::new(&enter[0]).args(&enter[1..]).args(["sh", "-c", line]).output()?;
+        let (said, complaint) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        ensure!(output.status.success(), "{line} on {node}: {} {said}{complaint}", output.status);
+        Ok(said.into_owned())
+    }
 }
 
-async fn connect(cluster: &Cluster) -> Result<Client> {
-    let path = cluster.kubeconfig();
-    let file = Kubeconfig::read_from(&path).with_context(|| format!("read {}", path.display()))?;
+/// A client of the cluster, as whom the kubeconfig says.
+pub(crate) async fn connect(path: &Path) -> Result<Client> {
+    let file = Kubeconfig::read_from(path).with_context(|| format!("read {}", path.display()))?;
     let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
     // The cluster is on this machine, whatever the environment says of proxies.
     config.proxy_url = None;
