@@ -1,7 +1,5 @@
 //! Disks that are plugged into a running guest and pulled again.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -12,8 +10,9 @@ use serde_json::{Value, json};
 use test_kit::{KUBEVIRT, Test};
 
 use super::guest::{Guest, PATIENCE, instances, launcher, machines, may_boot, wait_for_event};
+use super::leftovers::Traces;
 use super::manifest::{guest, machine};
-use super::{leftovers, storage};
+use super::storage;
 
 const NAMES: [&str; 2] = ["files", "block"];
 
@@ -44,8 +43,8 @@ async fn disks_come_and_go_while_a_guest_runs() -> Result<()> {
             test.apply(&machine("vm", "Always", guest("vm")?)).await?;
             let shell = Guest::wait(test, "vm").await?;
             let before = shell.run("ls /sys/block")?;
-            let pod = launcher(test, &instances(test).get("vm").await?).await?;
-            let on_node = leftovers::of_pod(test, &pod)?.lines().count();
+            let traces = Traces::of_pod(test, &launcher(test, &instances(test).get("vm").await?).await?)?;
+            let without = traces.now(test)?.len();
 
             plug(test).await?;
             ensure!(shell.begin_of("/dev/disk/by-id/virtio-files")?.contains("on a folder"));
@@ -56,15 +55,18 @@ async fn disks_come_and_go_while_a_guest_runs() -> Result<()> {
                 ))?;
                 ensure!(storage::read(file, 4096, 7)? == "written", "{disk} is not {}", file.display());
             }
+            ensure!(traces.now(test)?.len() > without, "the node shows nothing of the disks");
             let held = holders(test).await?;
+            let held_on_node =
+                held.iter().map(|holder| Traces::of_pod(test, holder)).collect::<Result<Vec<_>>>()?;
 
             pull(test).await?;
             ensure!(shell.run("ls /sys/block")? == before, "the guest still has disks");
-            for holder in held {
+            for (holder, on_node) in held.iter().zip(held_on_node) {
                 test.wait_until_gone(&test.api::<Pod>(), &holder.name_any()).await?;
-                wait_for_nothing(test, &holder, 0).await?;
+                on_node.vanish(test).await?;
             }
-            wait_for_nothing(test, &pod, on_node).await?;
+            traces.shrink_to(test, without).await?;
             storage::release(test, &NAMES)
         })
         .await
@@ -101,17 +103,4 @@ async fn pull(test: &Test) -> Result<()> {
     change(test, json!([remove(volumes), remove(disks), remove(volumes), remove(disks)])).await?;
     let gone = |vmi: &VirtualMachineInstance| NAMES.iter().all(|name| phase(vmi, name).is_none());
     test.wait_within(PATIENCE, &instances(test), "vm", "has no plugged disk", gone).await.map(drop)
-}
-
-/// Waits until no more than so much of a pod is on its node.
-async fn wait_for_nothing(test: &Test, pod: &Pod, more_than: usize) -> Result<()> {
-    let begin = Instant::now();
-    loop {
-        let left = leftovers::of_pod(test, pod)?;
-        if left.lines().count() <= more_than {
-            return Ok(());
-        }
-        ensure!(begin.elapsed() < Duration::from_secs(120), "this remains of {}:\n{left}", pod.name_any());
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
 }

@@ -15,6 +15,7 @@ use super::guest::{
     Guest, PATIENCE, instances, launcher, machines, may_boot, phase, wait_for_event, wait_for_phase,
     wait_for_successor,
 };
+use super::leftovers::Traces;
 use super::manifest::{guest, instance, machine};
 use super::soak;
 
@@ -163,6 +164,7 @@ async fn a_machine_that_outgrows_its_pod_fails_with_that_reason_and_runs_again()
             test.apply(&machine("vm", "RerunOnFailure", bounded(128, &json!({}), 0)?)).await?;
             let vmi = wait_for_phase(test, "vm", VmiPhase::Running).await?;
             let first = vmi.uid().context("no UID")?;
+            let traces = Traces::of(test, &vmi).await?;
             // A guest alone does not get there, as the test above shows. Who helps is not of the pod, and so the kernel
             // does not choose it; and it takes so little that the machine's end is enough.
             let greed = "echo $$ >cgroup.procs; { head -c 160M /dev/zero; sleep 30; } | tail -c 160M | wc -c";
@@ -170,6 +172,7 @@ async fn a_machine_that_outgrows_its_pod_fails_with_that_reason_and_runs_again()
             let _ = in_memory_group(test, &launcher(test, &vmi).await?, greed);
             wait_for_event(test, "vm", "the pod reached its memory limit").await?;
             wait_for_successor(test, "vm", &first).await?;
+            traces.vanish(test).await?;
             machines(test).delete("vm", &DeleteParams::default()).await?;
             test.wait_until_gone(&instances(test), "vm").await
         })

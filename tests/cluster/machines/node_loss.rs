@@ -8,8 +8,8 @@ use kubevirt_api::vmi::status::VmiPhase;
 use test_kit::{KUBEVIRT, Test, conditions};
 use xtask::install;
 
-use super::guest::{PATIENCE, instances, launcher, wait_for_phase, wait_for_successor};
-use super::leftovers;
+use super::guest::{instances, launcher, wait_for_phase, wait_for_successor};
+use super::leftovers::Traces;
 use super::manifest::{idle, machine};
 
 /// What an administrator says of a node that will not come back by itself.
@@ -23,6 +23,7 @@ async fn machines_of_a_lost_node_run_elsewhere_and_only_there() -> Result<()> {
             let vmi = wait_for_phase(test, "vm", VmiPhase::Running).await?;
             let pod = launcher(test, &vmi).await?;
             let lost = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).context("no node")?;
+            let traces = Traces::of(test, &vmi).await?;
 
             test.cluster().stop_node(&lost)?;
             let nodes: Api<Node> = Api::all(test.client());
@@ -37,7 +38,8 @@ async fn machines_of_a_lost_node_run_elsewhere_and_only_there() -> Result<()> {
             test.cluster().kubectl(&["taint", "node", &lost, &format!("{OUT_OF_SERVICE}-")])?;
             install::wait(test.cluster())?;
             only_one(test, &next.uid().context("no UID")?).await?;
-            wait_until_clean(test, &pod).await
+            // What was on the node's disk is cleared away by its kubelet and its handler.
+            traces.vanish(test).await
         })
         .await
 }
@@ -49,17 +51,4 @@ async fn only_one(test: &Test, uid: &str) -> Result<()> {
     let names: Vec<String> = pods.items.iter().map(ResourceExt::name_any).collect();
     ensure!(names.len() == 1, "launcher pods: {names:?}");
     Ok(())
-}
-
-/// What was on the node's disk is cleared away by its kubelet and its handler.
-async fn wait_until_clean(test: &Test, pod: &Pod) -> Result<()> {
-    let begin = std::time::Instant::now();
-    loop {
-        let left = leftovers::of_pod(test, pod)?;
-        if left.is_empty() {
-            return Ok(());
-        }
-        ensure!(begin.elapsed() < PATIENCE, "this remains:\n{left}");
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-    }
 }
