@@ -100,7 +100,7 @@ async fn what_cannot_be_is_told(test: &Test) -> Result<()> {
 
 /// A client has the guest boot again.
 async fn boots_again(test: &Test, shell: &Guest<'_>, client: Client, command: &str) -> Result<()> {
-    let boot = || shell.run("cat /proc/sys/kernel/random/boot_id");
+    let boot = || shell.boot();
     let before = boot()?;
     client.run(test, &[command, "vmi"])?;
     try_for(PATIENCE, || {

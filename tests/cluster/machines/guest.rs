@@ -78,6 +78,18 @@ pub async fn apply_in_spite(test: &Test, manifest: &Value) -> Result<()> {
     test.apply(manifest).await.map(drop)
 }
 
+/// Deletes a machine, again and again while webhooks are away.
+pub async fn delete_in_spite(test: &Test, name: &str) -> Result<()> {
+    let delete = || test.kubectl(&["delete", "vm", name, "--wait=false", "--ignore-not-found"]);
+    for _ in 0..120 {
+        if delete().is_ok() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    delete().map(drop)
+}
+
 /// Waits until the events of an instance hold a text, and returns all of them.
 pub async fn wait_for_event(test: &Test, name: &str, text: &str) -> Result<String> {
     let begin = Instant::now();
@@ -164,6 +176,11 @@ impl<'a> Guest<'a> {
         let complaint = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{command}: {} {said}{complaint}", output.status);
         Ok(said)
+    }
+
+    /// The boot that the guest is in: another one has another name.
+    pub fn boot(&self) -> Result<String> {
+        self.run("cat /proc/sys/kernel/random/boot_id")
     }
 
     /// What a disk begins with. A guest has it a moment after its host plugged it in.

@@ -87,12 +87,12 @@ async fn a_guest_that_reboots_stays_the_same_instance() -> Result<()> {
             let _leave = may_boot().await?;
             test.apply(&machine("vm", "Always", guest("vm")?)).await?;
             let shell = Guest::wait(test, "vm").await?;
-            let boot = shell.run("cat /proc/sys/kernel/random/boot_id")?;
+            let boot = shell.boot()?;
             let before = instances(test).get("vm").await?.uid();
             shell.start("sleep 1; reboot");
             tokio::time::sleep(std::time::Duration::from_secs(3)).await;
             shell.wait_for_ssh().await?;
-            assert_ne!(shell.run("cat /proc/sys/kernel/random/boot_id")?, boot);
+            assert_ne!(shell.boot()?, boot);
             assert_eq!(instances(test).get("vm").await?.uid(), before);
             Ok(())
         })

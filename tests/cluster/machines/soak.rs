@@ -18,10 +18,24 @@ impl Chance {
         Ok(Self(seed))
     }
 
+    /// A number below this one.
+    pub fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap_or_default() % end
+    }
+
     /// One of them.
     pub fn pick<'a, T>(&mut self, among: &'a [T]) -> &'a T {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        &among[usize::try_from(self.0 >> 33).unwrap_or_default() % among.len()]
+        &among[self.below(among.len())]
+    }
+
+    /// All of them, in an order of its own.
+    pub fn shuffle<T: Clone>(&mut self, all: &[T]) -> Vec<T> {
+        let mut all = all.to_vec();
+        for last in (1..all.len()).rev() {
+            all.swap(last, self.below(last + 1));
+        }
+        all
     }
 }
 

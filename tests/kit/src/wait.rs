@@ -51,8 +51,16 @@ impl Test {
     where
         K: Resource + Clone + Debug + Serialize + DeserializeOwned,
     {
+        self.wait_until_gone_within(PATIENCE, api, name).await
+    }
+
+    /// Waits as [`wait_until_gone`](Self::wait_until_gone) does, but `limit` at most.
+    pub async fn wait_until_gone_within<K>(&self, limit: Duration, api: &Api<K>, name: &str) -> Result<()>
+    where
+        K: Resource + Clone + Debug + Serialize + DeserializeOwned,
+    {
         let condition = |seen: Option<K>| seen.is_none().then_some(());
-        self.poll(PATIENCE, api, name, "is gone", condition).await
+        self.poll(limit, api, name, "is gone", condition).await
     }
 
     /// Looks at the object until `condition` makes something of it.
