@@ -1,6 +1,4 @@
-//! How guests end by force: a killed QEMU, a killed launcher, a deleted machine.
-
-use std::process::Command;
+//! How guests end by force, and what their machines make of it: a killed QEMU, a killed launcher.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -9,10 +7,11 @@ use kube::api::DeleteParams;
 use kubevirt_api::vmi::status::VmiPhase;
 use test_kit::{KUBEVIRT, Test};
 
-use super::guest::{instances, launcher, machines, wait_for_event, wait_for_phase, wait_for_successor};
+use super::guest::{instances, launcher, wait_for_event, wait_for_phase, wait_for_successor};
+use super::leftovers::Traces;
 use super::manifest::{idle, instance, machine};
 
-/// Ends a process of the pod's node whose command line holds both words: the program's name and the pod's machine.
+/// Ends a process of a pod, by the name of its program.
 pub fn kill(test: &Test, pod: &Pod, program: &str, signal: &str) -> Result<()> {
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).context("a pod without node")?;
     let uid = pod.uid().context("a pod without UID")?;
@@ -21,60 +20,53 @@ pub fn kill(test: &Test, pod: &Pod, program: &str, signal: &str) -> Result<()> {
         "for p in /proc/[0-9]*; do grep -q {uid} $p/cgroup 2>/dev/null || continue; \
          tr '\\0' ' ' <$p/cmdline | grep -qE '^([^ ]*/)?{program}' && kill -{signal} ${{p#/proc/}} && exit 0; done; exit 1"
     );
-    let enter = test.cluster().enter_node(&node)?;
-    let status = Command::new(&enter[0]).args(&enter[1..]).args(["sh", "-c", &script]).status()?;
-    ensure!(status.success(), "no {program} in pod {}", pod.name_any());
-    Ok(())
+    let killed = test.run_on(&node, &script);
+    killed.with_context(|| format!("no {program} in pod {}", pod.name_any())).map(drop)
 }
 
+/// Programs of a pod whose end is the guest's end, and what is said of it.
+const ENDS: [(&str, &str); 2] =
+    [("qemu-system", "The guest crashed"), ("virt-launcher", "The guest is lost: the launcher has ended")];
+
 #[tokio::test]
-async fn a_killed_qemu_fails_its_instance_with_a_reason() -> Result<()> {
+async fn a_guest_that_is_killed_fails_with_a_reason_and_leaves_nothing() -> Result<()> {
     KUBEVIRT
-        .run("end-qemu", async |test| {
-            test.apply(&instance("vmi", idle())).await?;
-            let vmi = wait_for_phase(test, "vmi", VmiPhase::Running).await?;
-            kill(test, &launcher(test, &vmi).await?, "qemu-system", "KILL")?;
-            wait_for_phase(test, "vmi", VmiPhase::Failed).await?;
-            let events = wait_for_event(test, "vmi", "The guest crashed").await?;
-            let crash = events.lines().find(|line| line.contains("The guest crashed")).unwrap_or_default();
-            ensure!(crash.contains("Warning") && crash.contains("Stopped"), "{crash}");
+        .run("end-killed", async |test| {
+            for (program, _) in ENDS {
+                test.apply(&instance(program, idle())).await?;
+            }
+            for (program, words) in ENDS {
+                let vmi = wait_for_phase(test, program, VmiPhase::Running).await?;
+                let traces = Traces::of(test, &vmi).await?;
+                kill(test, &launcher(test, &vmi).await?, program, "KILL")?;
+                wait_for_phase(test, program, VmiPhase::Failed).await?;
+                let events = wait_for_event(test, program, words).await?;
+                let end = events.lines().find(|line| line.contains(words)).unwrap_or_default();
+                ensure!(end.contains("Warning") && end.contains("Stopped"), "{end}");
+                instances(test).delete(program, &DeleteParams::default()).await?;
+                test.wait_until_gone(&instances(test), program).await?;
+                traces.vanish(test).await.context(program)?;
+            }
             Ok(())
         })
         .await
 }
 
 #[tokio::test]
-async fn a_killed_launcher_fails_its_instance_and_the_machine_starts_again() -> Result<()> {
+async fn a_machine_whose_guest_is_killed_starts_again() -> Result<()> {
     KUBEVIRT
-        .run("end-launcher", async |test| {
-            test.apply(&machine("vm", "Always", idle())).await?;
-            let vmi = wait_for_phase(test, "vm", VmiPhase::Running).await?;
-            kill(test, &launcher(test, &vmi).await?, "virt-launcher", "KILL")?;
-            wait_for_successor(test, "vm", &vmi.uid().context("no UID")?).await?;
-            Ok(())
-        })
-        .await
-}
-
-#[tokio::test]
-async fn machines_can_be_deleted_at_any_moment() -> Result<()> {
-    KUBEVIRT
-        .run("end-deleted", async |test| {
-            for (number, phase) in
-                [None, Some(VmiPhase::Scheduling), Some(VmiPhase::Running)].into_iter().enumerate()
-            {
-                let name = format!("vm{number}");
-                test.apply(&machine(&name, "Always", idle())).await?;
-                if let Some(phase) = phase {
-                    let past = |vmi: &kubevirt_api::vmi::VirtualMachineInstance| {
-                        let seen = super::guest::phase(vmi);
-                        seen == Some(phase.clone()) || seen == Some(VmiPhase::Running)
-                    };
-                    test.wait(&instances(test), &name, "is on its way", past).await?;
+        .run("end-again", async |test| {
+            for (strategy, name) in [("Always", "always"), ("RerunOnFailure", "rerun")] {
+                test.apply(&machine(name, strategy, idle())).await?;
+            }
+            for name in ["always", "rerun"] {
+                for (program, _) in ENDS {
+                    let vmi = wait_for_phase(test, name, VmiPhase::Running).await?;
+                    let traces = Traces::of(test, &vmi).await?;
+                    kill(test, &launcher(test, &vmi).await?, program, "KILL")?;
+                    wait_for_successor(test, name, &vmi.uid().context("no UID")?).await?;
+                    traces.vanish(test).await.with_context(|| format!("{program} of {name}"))?;
                 }
-                machines(test).delete(&name, &DeleteParams::default()).await?;
-                test.wait_until_gone(&machines(test), &name).await?;
-                test.wait_until_gone(&instances(test), &name).await?;
             }
             Ok(())
         })

@@ -1,6 +1,8 @@
 //! Virtual machines on a cluster with our system: from a manifest to a guest, and what becomes of both.
 
 mod chaos;
+mod deletion;
+mod disks;
 mod downward_metrics;
 mod ends;
 pub mod gates;
