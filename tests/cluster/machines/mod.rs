@@ -20,4 +20,5 @@ mod seed;
 mod sets;
 mod soak;
 pub mod storage;
+mod trouble;
 mod volumes;
