@@ -8,8 +8,9 @@ use kubevirt_api::vmi::status::VmiPhase;
 use serde_json::{Value, json};
 use test_kit::{KUBEVIRT, Test};
 
+use super::disks;
 use super::guest::{
-    Guest, instances, machines, may_boot, wait_for_phase, wait_for_status, wait_for_successor,
+    Guest, instances, machines, may_boot, phase, wait_for_phase, wait_for_status, wait_for_successor,
 };
 use super::manifest::{guest, idle, machine};
 
@@ -75,6 +76,29 @@ async fn a_guest_that_shuts_down_stays_down_unless_it_should_always_run() -> Res
             let first = instances(test).get("vm").await?.uid().context("no UID")?;
             shell.start("sleep 1; poweroff");
             wait_for_successor(test, "vm", &first).await?;
+            Ok(())
+        })
+        .await
+}
+
+/// Of three guests that end by themselves, only one is started again.
+#[tokio::test]
+async fn once_means_once() -> Result<()> {
+    KUBEVIRT
+        .run("machine-once", async |test| {
+            for (name, strategy) in [("once", "Once"), ("rerun", "RerunOnFailure"), ("always", "Always")] {
+                test.apply(&machine(name, strategy, disks::brief(test)?)).await?;
+            }
+            let ended = wait_for_phase(test, "once", VmiPhase::Succeeded).await?;
+            wait_for_status(test, "once", PrintableStatus::Stopped).await?;
+            wait_for_status(test, "rerun", PrintableStatus::Stopped).await?;
+            test.wait_until_gone(&instances(test), "rerun").await?;
+            let again = wait_for_phase(test, "always", VmiPhase::Running).await?.uid().context("no UID")?;
+            wait_for_successor(test, "always", &again).await?;
+
+            let still = instances(test).get("once").await?;
+            assert_eq!((still.uid(), phase(&still)), (ended.uid(), Some(VmiPhase::Succeeded)));
+            assert!(instances(test).get_opt("rerun").await?.is_none());
             Ok(())
         })
         .await

@@ -40,7 +40,12 @@ async fn the_first_manifest_applies_unchanged_and_starts() -> Result<()> {
             let vm = machines(test).patch("testvm", &PatchParams::default(), &Patch::Merge(start)).await?;
             assert_eq!(vm.spec.run_strategy, None);
             let vmi = wait_for_phase(test, "testvm", VmiPhase::Running).await?;
-            wait_for_words(test, &vmi, "tiny login:").await
+            wait_for_words(test, &vmi, "tiny login:").await?;
+
+            let stop = json!({"spec": {"running": false}});
+            machines(test).patch("testvm", &PatchParams::default(), &Patch::Merge(stop)).await?;
+            wait_for_status(test, "testvm", PrintableStatus::Stopped).await?;
+            test.wait_until_gone(&instances(test), "testvm").await
         })
         .await
 }
