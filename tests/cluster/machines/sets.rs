@@ -1,15 +1,41 @@
 //! Replica sets and pools, scaled out and in.
 
-use anyhow::{Result, ensure};
-use kube::ResourceExt;
-use kube::api::{ListParams, Patch, PatchParams};
+use std::fmt::Debug;
+
+use anyhow::{Context, Result};
+use k8s_openapi::NamespaceResourceScope;
+use kube::api::{DeleteParams, ListParams};
+use kube::{Resource, ResourceExt};
 use kubevirt_api::pool::VirtualMachinePool;
 use kubevirt_api::replica_set::VirtualMachineInstanceReplicaSet;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
-use test_kit::KUBEVIRT;
+use test_kit::{KUBEVIRT, Test};
 
 use super::guest::{PATIENCE, instances, machines};
 use super::manifest::idle;
+
+/// Waits until a set has so many, all of them ready.
+async fn wait_for<K>(test: &Test, name: &str, count: usize) -> Result<()>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType: Default>,
+    K: Clone + Debug + Serialize + DeserializeOwned,
+{
+    let ready = |set: &K| {
+        let status = serde_json::to_value(set).map(|set| set["status"].clone()).unwrap_or_default();
+        status["readyReplicas"] == count && status["replicas"] == count
+    };
+    test.wait_within(PATIENCE, &test.api::<K>(), name, &format!("has {count} ready"), ready).await.map(drop)
+}
+
+/// The names of those that are not about to go.
+fn names<K: Resource>(all: Vec<K>) -> Vec<String> {
+    let staying = all.iter().filter(|one| one.meta().deletion_timestamp.is_none());
+    let mut names: Vec<_> = staying.map(ResourceExt::name_any).collect();
+    names.sort();
+    names
+}
 
 #[tokio::test]
 async fn a_replica_set_follows_its_scale() -> Result<()> {
@@ -21,25 +47,32 @@ async fn a_replica_set_follows_its_scale() -> Result<()> {
                 "kind": "VirtualMachineInstanceReplicaSet",
                 "metadata": {"name": "set"},
                 "spec": {
-                    "replicas": 2,
+                    "replicas": 1,
                     "selector": {"matchLabels": labels},
                     "template": {"metadata": {"labels": labels}, "spec": idle()},
                 },
             }))
             .await?;
-            let sets = test.api::<VirtualMachineInstanceReplicaSet>();
-            let ready = |count: i32| {
-                move |set: &VirtualMachineInstanceReplicaSet| {
-                    let status = set.status.clone().unwrap_or_default();
-                    status.ready_replicas == Some(count) && status.replicas == Some(count)
-                }
-            };
-            test.wait_within(PATIENCE, &sets, "set", "has two ready", ready(2)).await?;
-            test.kubectl(&["scale", "virtualmachineinstancereplicaset/set", "--replicas=1"])?;
-            test.wait_within(PATIENCE, &sets, "set", "has one ready", ready(1)).await?;
-            let only = instances(test).list(&ListParams::default()).await?;
-            let active = only.items.iter().filter(|vmi| vmi.metadata.deletion_timestamp.is_none()).count();
-            ensure!(active == 1, "{active} instances");
+            let scale = |count: &str| test.kubectl(&["scale", "virtualmachineinstancereplicaset/set", count]);
+            let all = async || anyhow::Ok(names(instances(test).list(&ListParams::default()).await?.items));
+            let ready =
+                async |count: usize| wait_for::<VirtualMachineInstanceReplicaSet>(test, "set", count).await;
+            ready(1).await?;
+            let first = all().await?;
+            scale("--replicas=3")?;
+            ready(3).await?;
+            let three = all().await?;
+            assert!(three.len() == 3 && three.contains(&first[0]), "{first:?} became {three:?}");
+
+            instances(test).delete(&three[0], &DeleteParams::default()).await?;
+            test.wait_until_gone(&instances(test), &three[0]).await?;
+            ready(3).await?;
+            let replaced = all().await?;
+            assert!(replaced.len() == 3 && !replaced.contains(&three[0]), "{three:?} became {replaced:?}");
+
+            scale("--replicas=1")?;
+            ready(1).await?;
+            assert_eq!(all().await?.len(), 1);
             Ok(())
         })
         .await
@@ -56,25 +89,22 @@ async fn a_pool_numbers_its_machines() -> Result<()> {
                 "kind": "VirtualMachinePool",
                 "metadata": {"name": "pool"},
                 "spec": {
-                    "replicas": 2,
+                    "replicas": 1,
                     "selector": {"matchLabels": labels},
                     "virtualMachineTemplate": {"metadata": {"labels": labels}, "spec": vm},
                 },
             }))
             .await?;
-            let pools = test.api::<VirtualMachinePool>();
-            let ready = |count: i32| move |pool: &VirtualMachinePool| {
-                let status = pool.status.clone().unwrap_or_default();
-                status.ready_replicas == Some(count) && status.replicas == Some(count)
-            };
-            test.wait_within(PATIENCE, &pools, "pool", "has two ready", ready(2)).await?;
-            let mut names: Vec<_> =
-                machines(test).list(&ListParams::default()).await?.items.iter().map(ResourceExt::name_any).collect();
-            names.sort();
-            assert_eq!(names, ["pool-0", "pool-1"]);
-            let smaller = json!({"spec": {"replicas": 1}});
-            pools.patch("pool", &PatchParams::default(), &Patch::Merge(smaller)).await?;
-            test.wait_within(PATIENCE, &pools, "pool", "has one ready", ready(1)).await?;
+            for (count, expected) in
+                [(1, &["pool-0"][..]), (3, &["pool-0", "pool-1", "pool-2"]), (1, &["pool-0"])]
+            {
+                test.kubectl(&["scale", "virtualmachinepool/pool", &format!("--replicas={count}")])?;
+                wait_for::<VirtualMachinePool>(test, "pool", count).await.context("pool")?;
+                let found = names(machines(test).list(&ListParams::default()).await?.items);
+                assert_eq!(found.len(), count, "{found:?}");
+                // Which of them goes is the pool's own choice.
+                assert!(count == 1 || found == expected, "{found:?}");
+            }
             Ok(())
         })
         .await
