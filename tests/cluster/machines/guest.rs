@@ -154,6 +154,11 @@ impl<'a> Guest<'a> {
         Ok(guest)
     }
 
+    /// Where the guest is reached.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Waits until ssh lets in.
     pub async fn wait_for_ssh(&self) -> Result<()> {
         let begin = Instant::now();
