@@ -5,6 +5,7 @@ mod deletion;
 mod disks;
 mod downward_metrics;
 mod ends;
+mod events;
 pub mod gates;
 pub mod guest;
 mod hotplug;

@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use k8s_openapi::api::core::v1::Event;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::DeleteParams;
 use serde_json::Value;
 use test_kit::KUBEVIRT;
 
@@ -86,7 +85,6 @@ async fn prometheus_finds_every_metric() -> Result<()> {
                 tokio::time::sleep(Duration::from_secs(2)).await;
             }
             values(test, &prometheus)?;
-            events(test).await?;
             for component in COMPONENTS {
                 let down = prometheus.query(&format!("up{{job=\"{component}\"}} == 0"))?;
                 ensure!(down.is_empty(), "{component} cannot be scraped: {down:?}");
@@ -133,41 +131,6 @@ fn values(test: &test_kit::Test, prometheus: &Prometheus) -> Result<()> {
         ensure!(!found.is_empty(), "not{holds}: {query} is {:?}", prometheus.query(&query)?);
     }
     Ok(())
-}
-
-/// What happens to a machine from its beginning to its end: the kind, the reason and who says so.
-const EVENTS: [[&str; 3]; 8] = [
-    ["VirtualMachine", "SuccessfulCreate", "virtualmachine-controller"],
-    ["VirtualMachine", "SuccessfulDelete", "virtualmachine-controller"],
-    ["VirtualMachineInstance", "SuccessfulCreate", "virtualmachine-controller"],
-    ["VirtualMachineInstance", "SuccessfulDelete", "virtualmachine-controller"],
-    ["VirtualMachineInstance", "Created", "virt-handler"],
-    ["VirtualMachineInstance", "Started", "virt-handler"],
-    ["VirtualMachineInstance", "Stopped", "virt-handler"],
-    ["VirtualMachineInstance", "Deleted", "virt-handler"],
-];
-
-async fn events(test: &test_kit::Test) -> Result<()> {
-    let begin = Instant::now();
-    loop {
-        let all = test.api::<Event>().list(&ListParams::default()).await?.items;
-        let of_ended =
-            all.iter().filter(|event| event.involved_object.name.as_deref() == Some(objects::ENDED));
-        let seen: BTreeSet<[String; 3]> = of_ended
-            .map(|event| {
-                let source = event.source.as_ref().and_then(|source| source.component.clone());
-                let by = event.reporting_component.clone().filter(|by| !by.is_empty()).or(source);
-                [event.involved_object.kind.clone(), event.reason.clone(), by].map(Option::unwrap_or_default)
-            })
-            .collect();
-        let missing: Vec<_> =
-            EVENTS.iter().filter(|event| !seen.contains(&event.map(str::to_owned))).collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        ensure!(begin.elapsed() < PATIENCE, "no such events: {missing:#?}\nonly {seen:#?}");
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
 }
 
 /// Counters that KubeVirt named so, and everybody's dashboards do.
