@@ -28,16 +28,21 @@ impl Client {
 
     /// A command in the namespace of the test, as the administrator.
     pub fn command(self, test: &Test, arguments: &[&str]) -> Result<Command> {
-        let mut command = match self {
+        let mut command = self.program(test)?;
+        command.args(["--namespace", test.namespace()]).args(arguments).stdin(Stdio::null());
+        Ok(command)
+    }
+
+    /// The program itself, as the administrator.
+    fn program(self, test: &Test) -> Result<Command> {
+        Ok(match self {
             Self::Original => test.cluster().virtctl_command()?,
             Self::Ours => {
                 let mut command = Command::new(&test_kit::system_images()?.program);
                 command.arg("virtctl").env("KUBECONFIG", test.cluster().kubeconfig());
                 command
             }
-        };
-        command.args(["--namespace", test.namespace()]).args(arguments).stdin(Stdio::null());
-        Ok(command)
+        })
     }
 
     /// The same as one line for a shell.
@@ -51,23 +56,33 @@ impl Client {
 
     /// Runs it, and returns what it prints.
     pub fn run(self, test: &Test, arguments: &[&str]) -> Result<String> {
-        let (ended, printed, complaint) = self.attempt(test, arguments)?;
+        let (ended, printed, complaint) = attempt(self.command(test, arguments)?)?;
+        ensure!(ended, "{self:?} virtctl {arguments:?}: {printed}{complaint}");
+        Ok(printed)
+    }
+
+    /// Runs it on the cluster as a whole, and returns what it prints.
+    pub fn run_anywhere(self, test: &Test, arguments: &[&str]) -> Result<String> {
+        let mut command = self.program(test)?;
+        command.args(arguments).stdin(Stdio::null());
+        let (ended, printed, complaint) = attempt(command)?;
         ensure!(ended, "{self:?} virtctl {arguments:?}: {printed}{complaint}");
         Ok(printed)
     }
 
     /// Runs what must fail, and returns what it says.
     pub fn fail(self, test: &Test, arguments: &[&str]) -> Result<String> {
-        let (ended, printed, complaint) = self.attempt(test, arguments)?;
+        let (ended, printed, complaint) = attempt(self.command(test, arguments)?)?;
         if ended {
             bail!("{self:?} virtctl {arguments:?} should fail, but says: {printed}{complaint}");
         }
         Ok(printed + &complaint)
     }
+}
 
-    fn attempt(self, test: &Test, arguments: &[&str]) -> Result<(bool, String, String)> {
-        let output = self.command(test, arguments)?.output()?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ok((output.status.success(), text(&output.stdout), text(&output.stderr)))
-    }
+/// Whether a command succeeds, and what it says and complains of.
+pub fn attempt(mut command: Command) -> Result<(bool, String, String)> {
+    let output = command.output()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok((output.status.success(), text(&output.stdout), text(&output.stderr)))
 }

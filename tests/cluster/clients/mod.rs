@@ -11,6 +11,7 @@ mod machine;
 mod memory_dump;
 mod moves;
 mod refusals;
+mod roles;
 mod screen;
 mod spec;
 mod streams;

@@ -22,6 +22,7 @@
 //! end of a run. A cluster that an earlier run left behind is used again when it is whole, and started anew
 //! when it is not. With `TEST_KIT_KEEP` in the environment, namespaces stay to be looked at.
 
+mod accounts;
 pub mod conditions;
 mod crds;
 mod images;
@@ -32,6 +33,7 @@ mod shared;
 mod test;
 mod wait;
 
+pub use accounts::Account;
 pub use row::Row;
 pub use shared::{API_SERVER, KUBEVIRT, NODES, Shared, system_images};
 pub use test::Test;
