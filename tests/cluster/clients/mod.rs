@@ -10,6 +10,7 @@ mod lifecycle;
 mod machine;
 mod memory_dump;
 mod moves;
+mod plugin;
 mod refusals;
 mod roles;
 mod screen;
