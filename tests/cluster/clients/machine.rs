@@ -25,7 +25,7 @@ async fn a_machine_is_looked_into_and_changed_while_it_runs() -> Result<()> {
         .run("machine", async |test| {
             test.apply(&spec::instance_type()).await?;
             let manifest = with_instance_type()?;
-            let _leave = may_boot().await?;
+            let leave = may_boot().await?;
             test.apply(&manifest).await?;
             let shell = Guest::wait(test, "vm").await?;
 
@@ -36,6 +36,8 @@ async fn a_machine_is_looked_into_and_changed_while_it_runs() -> Result<()> {
             moves::migrations_are_asked_for(test).await.context("migrate")?;
             moves::evacuations_are_called_off(test).await.context("evacuate")?;
             volumes::come_and_go(test, &shell, "vm", &["--persist"]).await.context("volumes")?;
+            // Most of the rest is waiting, in which others may boot.
+            drop(leave);
             memory_dump::is_taken(test).await.context("memory dump")
         })
         .await

@@ -8,7 +8,7 @@ use kubevirt_api::vm::VirtualMachine;
 use kubevirt_api::vm::status::{MemoryDumpPhase, MemoryDumpRequest};
 use test_kit::Test;
 
-use super::client::{CLIENTS, Client};
+use super::client::{CLIENTS, Client, attempt};
 use crate::machines::guest::{PATIENCE, machines};
 use crate::machines::storage;
 
@@ -63,6 +63,11 @@ pub async fn is_taken(test: &Test) -> Result<()> {
     }
     Client::Original.run(test, &["memory-dump", "get", "vm", "--claim-name=dump"])?;
     let first = is_complete(test, &folder, None).await.context("the first dump")?;
+    // It takes its time to give up.
+    let file =
+        folder.join("download").into_os_string().into_string().ok().context("a path that is no text")?;
+    let download = Client::Ours.command(test, &["memory-dump", "download", "vm", "--output", &file])?;
+    let download = tokio::task::spawn_blocking(|| attempt(download));
     // The claim stays the machine's, and need not be named again.
     let said = Client::Original.fail(test, &["memory-dump", "get", "vm", "--claim-name=little"])?;
     ensure!(said.contains("still associated"), "another claim: {said}");
@@ -73,5 +78,8 @@ pub async fn is_taken(test: &Test) -> Result<()> {
     let vm = test.wait_within(PATIENCE, &machines(test), "vm", "has let the claim go", gone).await?;
     let volumes = vm.spec.template.spec.and_then(|spec| spec.volumes).unwrap_or_default();
     ensure!(volumes.iter().all(|volume| volume.name != CLAIM), "the volume is still there");
+    let (ended, printed, complaint) = download.await??;
+    let clear = complaint.contains("Nobody in the cluster looks after exports");
+    ensure!(!ended && clear, "download without exports: {printed}{complaint}");
     storage::release(test, &[CLAIM, "little"])
 }
