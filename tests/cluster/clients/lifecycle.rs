@@ -60,6 +60,22 @@ async fn machines_obey_either_client() -> Result<()> {
         .await
 }
 
+/// What always runs is restarted as well.
+#[tokio::test]
+async fn a_machine_that_always_runs_is_restarted_by_either_client() -> Result<()> {
+    KUBEVIRT
+        .run("restart", async |test| {
+            test.apply(&machine("vm", "Always", idle())).await?;
+            for client in CLIENTS {
+                let vmi = wait_for_phase(test, "vm", VmiPhase::Running).await?;
+                client.run(test, &["restart", "vm"])?;
+                wait_for_successor(test, "vm", &vmi.uid().context("no UID")?).await?;
+            }
+            Ok(())
+        })
+        .await
+}
+
 #[tokio::test]
 async fn either_client_makes_machines_and_exposes_them() -> Result<()> {
     KUBEVIRT

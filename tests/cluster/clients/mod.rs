@@ -3,6 +3,7 @@
 mod ask;
 mod client;
 mod console;
+mod credentials;
 mod datagrams;
 mod guest;
 mod installation;
