@@ -90,6 +90,7 @@ async fn a_guest_is_reached_by_either_client() -> Result<()> {
             }
             console::is_typed_on(test, "vm").await.context("console")?;
             screen::is_seen(test, "vm").await.context("screen")?;
+            screen::is_left_to_its_viewer(test, "vm").await.context("a viewer")?;
             streams::the_console_changes_hands(test, "vm").await.context("many viewers")?;
             streams::ports_are_forwarded_at_once(test, "vm", &guest).await.context("many ports")?;
             Ok(())

@@ -1,6 +1,7 @@
 //! The display, as a picture and as a client of remote displays sees it.
 
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -76,4 +77,23 @@ async fn is_seen_by_viewer(test: &Test, name: &str, client: Client, file: &std::
         Ok(())
     })
     .await
+}
+
+/// Who does not want to disturb is told that somebody watches, who goes on watching.
+pub async fn is_left_to_its_viewer(test: &Test, name: &str) -> Result<()> {
+    let port = free_port()?;
+    let watch = ["vnc", name, "--proxy-only", &format!("--port={port}")];
+    let _proxy = Running::start(Client::Ours.command(test, &watch)?)?;
+    let mut viewer =
+        try_for(Duration::from_secs(60), || Ok(TcpStream::connect(("127.0.0.1", port))?)).await?;
+    viewer.set_read_timeout(Some(Duration::from_secs(60)))?;
+    let mut greeting = [0; 12];
+    viewer.read_exact(&mut greeting).context("no greeting")?;
+    ensure!(greeting.starts_with(b"RFB "), "{greeting:?} is no display");
+    let said = Client::Ours.fail(test, &["vnc", name, "--proxy-only", "--preserve-session"])?;
+    ensure!(said.contains("Active VNC connection"), "a second viewer: {said}");
+    // Both sides say which version they speak; then comes a list of ways to get in.
+    viewer.write_all(&greeting)?;
+    let mut ways = [0; 2];
+    viewer.read_exact(&mut ways).context("the first viewer was disturbed")
 }
