@@ -14,8 +14,9 @@ use test_kit::{KUBEVIRT, Test};
 use super::guest::{PATIENCE, instances, launcher, may_boot, wait_for_phase};
 use super::manifest::{guest, instance};
 
-/// Says what a node has of pods and machines, a line each. What the handler writes down is among the files: a record for
-/// each instance by its UID, and for each pod.
+/// Says what a node has of pods and machines, a line each. Taps are in the namespaces of pods and go with them. What the
+/// handler writes down is among the files: a record for each instance by its UID, and one for each pod. Control groups
+/// are those of the whole computer, of which only the cluster's count.
 const CENSUS: &str = r#"
 awk '{ print "mount " $5 }' /proc/self/mountinfo
 ls /run/netns | sed 's/^/network namespace /'
@@ -25,7 +26,7 @@ ls -l /proc/[0-9]*/task/[0-9]*/ns/net /proc/[0-9]*/fd 2>/dev/null |
 for process in /proc/[0-9]*; do
     pod=$(grep -o -m 1 'pod[0-9a-f-]\{36\}' $process/cgroup) && echo "process $(cat $process/comm) in $pod"
 done 2>/dev/null
-find /sys/fs/cgroup -type d -name 'pod*-*' -prune -printf 'control group %p\n' 2>/dev/null
+find /sys/fs/cgroup -type d -path "*/$cluster/*" -name 'pod*-*' -prune -printf 'control group %p\n' 2>/dev/null
 find /var/lib/kubelet/pods -mindepth 1 -maxdepth 1 -printf 'file %p\n'
 find /var/lib/kubelet/pods/*/volumes/*empty-dir /var/run/kubevirt /var/run/kubevirt-private /var/lib/cni/results \
     -printf 'file %p\n' 2>/dev/null
@@ -43,7 +44,8 @@ fn names_of(uid: &str) -> String {
 }
 
 fn census(test: &Test, node: &str) -> Result<BTreeSet<String>> {
-    Ok(test.run_on(node, CENSUS)?.lines().map(str::to_owned).collect())
+    let script = format!("cluster={}{CENSUS}", test.cluster().layout().cgroup());
+    Ok(test.run_on(node, &script)?.lines().map(str::to_owned).collect())
 }
 
 /// What is on the node of a pod.
