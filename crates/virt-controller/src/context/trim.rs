@@ -40,7 +40,6 @@ const BULK: &[&str] = &[
     "livenessProbe",
     "nodeSelector",
     "ports",
-    "readinessGates",
     "readinessProbe",
     "resources",
     "securityContext",
@@ -48,13 +47,14 @@ const BULK: &[&str] = &[
     "volumeMounts",
 ];
 
-/// Leaves of a pod what controllers ask about: names and images of containers, volumes that are claims, where it runs
-/// and what it tolerates. What is left out is never written, since writes are differences.
+/// Leaves of a pod what controllers ask about: names and images of containers, volumes that are claims, where it runs,
+/// what it tolerates and what its readiness waits for. What is left out is never written, since writes are differences.
 pub fn pod(pod: &mut Pod) {
     let Some(spec) = pod.spec.take() else { return };
     let mut kept = k8s_openapi::api::core::v1::PodSpec {
         node_name: spec.node_name,
         tolerations: spec.tolerations,
+        readiness_gates: spec.readiness_gates,
         containers: spec.containers.into_iter().map(container).collect(),
         volumes: spec.volumes.map(claims).filter(|claims| !claims.is_empty()),
         ..Default::default()

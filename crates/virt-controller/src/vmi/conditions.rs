@@ -55,6 +55,8 @@ pub fn ready(observed: &Observed, conditions: &mut Conditions, now: Timestamp) {
         Some(_) if observed.phase() != VmiPhase::Running => {
             not(reasons::GUEST_NOT_RUNNING, "Guest VM is not reported as running")
         }
+        // A word that is about to change is not worth a write.
+        Some(pod) if pods::is_ready_soon(pod) => return,
         Some(pod) => match pods::condition(pod, READY) {
             Some(said) => copied(said),
             None => not(reasons::POD_CONDITION_MISSING, "virt-launcher pod is missing the Ready condition"),

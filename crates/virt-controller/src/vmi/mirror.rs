@@ -21,7 +21,7 @@ type Marks = BTreeMap<String, String>;
 type Changes = BTreeMap<String, Option<String>>;
 
 /// Labels that follow from an instance to its pod.
-const LABELS: [&str; 2] = [labels::NODE_NAME, labels::OUTDATED_LAUNCHER_IMAGE];
+const LABELS: [&str; 1] = [labels::OUTDATED_LAUNCHER_IMAGE];
 /// Annotations that follow from an instance to its pod.
 const ANNOTATIONS: [&str; 2] = [autoscaler::DESCHEDULER_EVICT, autoscaler::DESCHEDULER_PREFER_NO_EVICTION];
 /// What has Velero still the guest's file systems.
@@ -33,7 +33,8 @@ const HOOKS: [&str; 5] = [
     velero::POST_BACKUP_COMMAND,
 ];
 
-/// Has the pod show what its instance now says.
+/// Has the pod show what its instance now says, as soon as it has a node: what comes before its containers run costs the
+/// node no further look at it, and it is ready with them.
 pub fn decide(
     observed: &Observed,
     vmi: &VirtualMachineInstance,
@@ -41,10 +42,14 @@ pub fn decide(
     now: Timestamp,
     plan: &mut Plan,
 ) {
-    if !pods::can_take_over(pod) {
+    let node = pods::node(pod);
+    if node.is_empty() || pods::is_down_or_leaving(pod) {
         return;
     }
-    let labels = following(vmi.labels(), pod.labels(), &LABELS, &observed.settings.mirrored_labels);
+    let mut labels = following(vmi.labels(), pod.labels(), &LABELS, &observed.settings.mirrored_labels);
+    if pod.labels().get(labels::NODE_NAME).is_none_or(|known| known != node) {
+        labels.insert(labels::NODE_NAME.to_owned(), Some(node.to_owned()));
+    }
     let extra = &observed.settings.mirrored_annotations;
     let mut annotations = following(vmi.annotations(), pod.annotations(), &ANNOTATIONS, extra);
     set(&mut annotations, pod, autoscaler::DESCHEDULER_REQUEST_EVICT_ONLY, Some(String::new()));

@@ -13,6 +13,9 @@ pub const COMPUTE: &str = "compute";
 /// The container of a service mesh, which is ready only when a service points to the pod.
 const ISTIO_PROXY: &str = "istio-proxy";
 
+/// The node's word for a pod whose containers are ready while something that others report on it is missing.
+const READINESS_GATES_NOT_READY: &str = "ReadinessGatesNotReady";
+
 /// The pod's phase, or nothing.
 pub fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
@@ -38,6 +41,14 @@ pub fn image(pod: &Pod) -> Option<&str> {
 pub fn condition<'a>(pod: &'a Pod, type_: &str) -> Option<&'a PodCondition> {
     let conditions = pod.status.as_ref()?.conditions.as_deref()?;
     conditions.iter().find(|condition| condition.type_ == type_)
+}
+
+/// Whether the pod is not ready for the only reason that its node has not yet looked at what was reported on it.
+pub fn is_ready_soon(pod: &Pod) -> bool {
+    let waits = |ready: &PodCondition| ready.reason.as_deref() == Some(READINESS_GATES_NOT_READY);
+    let holds = |type_: &str| condition(pod, type_).is_some_and(|condition| condition.status == "True");
+    let gates = pod.spec.as_ref().and_then(|spec| spec.readiness_gates.as_deref()).unwrap_or_default();
+    condition(pod, "Ready").is_some_and(waits) && gates.iter().all(|gate| holds(&gate.condition_type))
 }
 
 /// Whether the pod only lives to have volumes provisioned.
@@ -180,6 +191,26 @@ mod tests {
         ];
         for (phase, containers, expected) in cases {
             assert_eq!(can_take_over(&pod(phase, containers.clone())), expected, "{phase} {containers}");
+        }
+    }
+
+    #[test]
+    fn a_pod_is_ready_soon_if_only_its_node_has_to_look_again() {
+        let cases = [
+            ("ReadinessGatesNotReady", [("mine", "True"), ("other", "True")], true),
+            ("ReadinessGatesNotReady", [("mine", "True"), ("other", "False")], false),
+            ("ReadinessGatesNotReady", [("mine", "True"), ("unknown", "True")], false),
+            ("ContainersNotReady", [("mine", "True"), ("other", "True")], false),
+            // As the cluster says of a pod whose node is lost.
+            ("", [("mine", "True"), ("other", "True")], false),
+        ];
+        for (reason, said, expected) in cases {
+            let mut said = said.map(|(type_, status)| json!({"type": type_, "status": status})).to_vec();
+            said.push(json!({"type": "Ready", "status": "False", "reason": reason}));
+            let gates = json!([{"conditionType": "mine"}, {"conditionType": "other"}]);
+            let pod =
+                json!({"spec": {"containers": [], "readinessGates": gates}, "status": {"conditions": said}});
+            assert_eq!(is_ready_soon(&serde_json::from_value(pod).unwrap()), expected, "{said:?}");
         }
     }
 

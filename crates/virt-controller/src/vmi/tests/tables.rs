@@ -126,8 +126,43 @@ fn the_node_is_given_all_that_it_needs_in_one_write() {
         }],
     });
     assert_eq!(status, expected);
-    // The pod shows where the instance is, and that it may be reached, when the node has been told.
-    assert_eq!(all_short(&plan.afterwards), ["mark pod, unpaused True"]);
+}
+
+#[test]
+fn a_pod_shows_where_it_is_and_that_its_guest_may_be_reached_once_it_has_a_node() {
+    for (state, marked) in [
+        ("new", false),
+        ("unschedulable", false),
+        ("creating", true),
+        ("running", true),
+        ("ready", true),
+        ("leaving", false),
+        ("succeeded", false),
+        ("failed", false),
+    ] {
+        let plan = plan(&observed(vmi("Scheduling", json!({})), [pod(state)]));
+        let expected: &[&str] = if marked { &["mark pod, unpaused True"] } else { &[] };
+        assert_eq!(all_short(&plan.afterwards), expected, "{state}");
+        for step in &plan.afterwards {
+            let crate::vmi::Step::MarkPod { labels, .. } = step else { panic!("{state}: no mark") };
+            assert_eq!(labels.get(labels::NODE_NAME), Some(&Some("node1".to_owned())), "{state}");
+        }
+    }
+}
+
+#[test]
+fn a_pod_that_is_ready_soon_costs_no_write() {
+    let gate = json!([{"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady"}]);
+    let mut launcher = pod("running");
+    launcher.status.as_mut().unwrap().conditions = Some(serde_json::from_value(gate).unwrap());
+    let before = json!([{"type": "Ready", "status": "False", "reason": "GuestNotRunning"}]);
+    let running = vmi("Running", json!({"status": {"conditions": before}}));
+    let soon = plan(&observed(running.clone(), [launcher.clone()]));
+    assert_eq!(reason(&soon, "Ready"), "False GuestNotRunning");
+    let other = json!([{"conditionType": "vendor.io/slow"}]);
+    launcher.spec.as_mut().unwrap().readiness_gates = Some(serde_json::from_value(other).unwrap());
+    let later = plan(&observed(running, [launcher]));
+    assert_eq!(reason(&later, "Ready"), "False ReadinessGatesNotReady");
 }
 
 #[test]
@@ -262,7 +297,7 @@ fn a_pod_of_an_older_release_is_told_and_further_marks_follow_to_the_pod() {
     assert!(vmi.metadata.labels.as_ref().unwrap().contains_key(labels::OUTDATED_LAUNCHER_IMAGE));
     let Some(crate::vmi::Step::MarkPod { labels, .. }) = plan.afterwards.first() else { panic!("no marks") };
     let names: Vec<_> = labels.keys().map(String::as_str).collect();
-    assert_eq!(names, [labels::OUTDATED_LAUNCHER_IMAGE, "vendor.io/a"]);
+    assert_eq!(names, [labels::NODE_NAME, labels::OUTDATED_LAUNCHER_IMAGE, "vendor.io/a"]);
 }
 
 #[test]
