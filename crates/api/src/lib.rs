@@ -27,6 +27,7 @@ pub mod replica_set;
 pub mod restore;
 pub mod snapshot;
 pub mod template;
+pub mod version;
 pub mod vm;
 pub mod vmi;
 

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use axum::http::header::USER_AGENT;
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kubevirt_api::duration;
@@ -90,27 +91,35 @@ impl Common {
 
     /// A client of the API server that keeps to the limits. What must not wait behind others, such as the renewal
     /// of a lease, has a client of its own with [`Limits::none`].
-    pub async fn client(&self, limits: &Limits, metrics: &Metrics) -> Result<kube::Client, NoClient> {
-        self.client_behind(None, limits, metrics).await
+    pub async fn client(
+        &self,
+        role: Role,
+        limits: &Limits,
+        metrics: &Metrics,
+    ) -> Result<kube::Client, NoClient> {
+        self.client_behind(None, role, limits, metrics).await
     }
 
     /// The same for the work of a leader: once the term is over, it can look at things and change none.
     pub async fn leader_client(
         &self,
         term: &Term,
+        role: Role,
         limits: &Limits,
         metrics: &Metrics,
     ) -> Result<kube::Client, NoClient> {
-        self.client_behind(Some(term.gate()), limits, metrics).await
+        self.client_behind(Some(term.gate()), role, limits, metrics).await
     }
 
     async fn client_behind(
         &self,
         gate: Option<Gate>,
+        role: Role,
         limits: &Limits,
         metrics: &Metrics,
     ) -> Result<kube::Client, NoClient> {
-        let config = self.config().await?;
+        let mut config = self.config().await?;
+        config.headers.push((USER_AGENT, role.user_agent()));
         let metrics = metrics.requests(config.cluster_url.authority().map_or("", |host| host.as_str()));
         Ok(client(&config, limits, metrics, gate)?)
     }

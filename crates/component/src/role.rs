@@ -1,5 +1,6 @@
 //! The daemons of an installation, and what the cluster configuration says of each of them.
 
+use axum::http::HeaderValue;
 use kubevirt_admission::ClusterConfig;
 use kubevirt_api::kubevirt::configuration::ReloadableComponentConfiguration;
 
@@ -27,6 +28,12 @@ impl Role {
             Self::Handler => "virt-handler",
             Self::Operator => "virt-operator",
         }
+    }
+
+    /// What it calls itself before the API server, whose records of who wrote which field begin with the name.
+    pub fn user_agent(self) -> HeaderValue {
+        let said = format!("{}/{}", self.name(), kubevirt_api::version::VERSION);
+        HeaderValue::from_str(&said).unwrap_or_else(|_| HeaderValue::from_static(self.name()))
     }
 
     /// How many requests it may send to the API server.
@@ -92,6 +99,14 @@ mod tests {
     fn limited(qps: f64, burst: i64) -> ClusterConfig {
         let bucket = json!({ "tokenBucketRateLimiter": { "qps": qps, "burst": burst } });
         config(json!({ "controllerConfiguration": { "restClient": { "rateLimiter": bucket } } }))
+    }
+
+    #[test]
+    fn who_writes_is_known_by_name() {
+        for role in [Role::Api, Role::Controller, Role::Handler, Role::Operator] {
+            let said = role.user_agent();
+            assert_eq!(said.to_str().unwrap().split('/').next(), Some(role.name()));
+        }
     }
 
     #[test]

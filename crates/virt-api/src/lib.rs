@@ -48,8 +48,8 @@ pub async fn serve(arguments: &Arguments, stop: &CancellationToken) -> Result<Ex
     let Told { connections, counters } = Told::new(&metrics);
     let (limits, of_webhooks) =
         (Limits::new(Role::Api.default_rate()), Limits::new(Role::Api.default_rate()));
-    let client = common.client(&limits, &metrics).await?;
-    let webhook_client = common.client(&of_webhooks, &metrics).await?;
+    let client = common.client(Role::Api, &limits, &metrics).await?;
+    let webhook_client = common.client(Role::Api, &of_webhooks, &metrics).await?;
 
     // All of this outlives the order to stop, so that the last requests are answered as the first were.
     let end = CancellationToken::new();

@@ -30,7 +30,7 @@ async fn live(arguments: &Arguments, stop: CancellationToken) -> Result<ExitCode
     let metrics = Metrics::new();
     let limits = Limits::new(Role::Controller.default_rate());
     // For all that is not the work of the leader. Renewals must not wait behind that.
-    let client = common.client(&Limits::none(), &metrics).await?;
+    let client = common.client(Role::Controller, &Limits::none(), &metrics).await?;
     let namespace = common.namespace();
     let configuration = Configuration::follow(client.clone(), &namespace, &stop).await;
     let policy = configuration.apply(Role::Controller, common.verbosity, None, &limits, &stop);
@@ -55,7 +55,7 @@ async fn live(arguments: &Arguments, stop: CancellationToken) -> Result<ExitCode
     loop {
         let configuration = configuration.clone();
         let work = async |term: Term| {
-            let client = common.leader_client(&term, &limits, &metrics).await?;
+            let client = common.leader_client(&term, Role::Controller, &limits, &metrics).await?;
             health.set_leading(true);
             let (settings, counts) = (arguments.settings(), told.counts.clone());
             let context = Context::start(client, configuration, settings, counts, term.stop);

@@ -53,7 +53,7 @@ async fn live(arguments: Arguments, stop: CancellationToken) -> Result<ExitCode>
     let node = arguments.node().context("this node has no name: say --hostname-override")?;
     let metrics = Metrics::new();
     let limits = Limits::new(Role::Handler.default_rate());
-    let client = arguments.common.client(&limits, &metrics).await?;
+    let client = arguments.common.client(Role::Handler, &limits, &metrics).await?;
     let configuration = Configuration::follow(client.clone(), &arguments.common.namespace(), &stop).await;
     let policy =
         configuration.apply(Role::Handler, arguments.common.verbosity, Some(node.clone()), &limits, &stop);

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use http::HeaderValue;
+use http::header::USER_AGENT;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
+use kubevirt_api::version::VERSION;
 use tokio::sync::OnceCell;
 
 use crate::cluster::Flags;
@@ -74,6 +77,8 @@ impl Connect {
             config.proxy_url =
                 found.map(|proxy| proxy.parse()).transpose().context("the proxy's URL cannot be read")?;
         }
+        let own_name = HeaderValue::from_str(&format!("virtctl/{VERSION}")).context("our own version")?;
+        config.headers.push((USER_AGENT, own_name));
         config.read_timeout = self.flags.request_timeout.filter(|timeout| *timeout > Duration::ZERO);
         Ok(config)
     }

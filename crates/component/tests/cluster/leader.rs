@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use kubevirt_component::leader::{Candidate, Ended, Term, Timing, lead};
-use kubevirt_component::{Limits, Metrics};
+use kubevirt_component::{Limits, Metrics, Role};
 use serde_json::json;
 use test_kit::{API_SERVER, Test};
 use tokio::sync::oneshot;
@@ -155,10 +155,10 @@ async fn what_a_frozen_leader_spawned_changes_nothing_once_another_leads() -> Re
                     runtime.block_on(async {
                         let (common, namespace) = (common(&cluster), candidate.namespace.clone());
                         let (stop, metrics) = (CancellationToken::new(), Metrics::new());
-                        let lease = common.client(&Limits::none(), &metrics).await?;
+                        let lease = common.client(Role::Controller, &Limits::none(), &metrics).await?;
                         let (sender, error) = oneshot::channel();
                         let ended = lead(lease, candidate, &stop, async |term: Term| {
-                            let client = common.leader_client(&term, &Limits::none(), &metrics).await?;
+                            let client = common.leader_client(&term, Role::Controller, &Limits::none(), &metrics).await?;
                             let maps = Api::namespaced(client, &namespace);
                             tokio::spawn(async move {
                                 let _ = sender.send(sign(maps, "a", Some(Duration::from_secs(12))).await);
@@ -194,7 +194,7 @@ async fn what_is_left_of_the_work_changes_nothing_once_the_lease_is_free() -> Re
             let (common, metrics) = (common(test.cluster()), Metrics::new());
             let stop = CancellationToken::new();
             let kept = lead(test.client(), candidate(test, "a"), &stop, async |term: Term| {
-                let client = common.leader_client(&term, &Limits::none(), &metrics).await?;
+                let client = common.leader_client(&term, Role::Controller, &Limits::none(), &metrics).await?;
                 let maps = Api::<ConfigMap>::namespaced(client, test.namespace());
                 let map = serde_json::from_value(json!({ "metadata": { "name": "signed" } }))?;
                 maps.create(&PostParams::default(), &map).await?;

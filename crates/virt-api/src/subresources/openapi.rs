@@ -3,9 +3,9 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
 
+use kubevirt_api::version::VERSION;
 use serde_json::{Map, Value, json};
 
-use super::installation::VERSION;
 use super::routes::{Action, GROUPS, Group, ROUTES, Route};
 
 const ROOT: &str = "/openapi/v3";

@@ -1,5 +1,6 @@
 //! What the handler counts itself.
 
+use kubevirt_api::version::VERSION;
 use kubevirt_component::Metrics;
 use kubevirt_component::metrics::{Metric, Syncs};
 use prometheus_client::metrics::counter::Counter;
@@ -25,8 +26,7 @@ pub struct Own {
 impl Own {
     /// Adds them to what prometheus is told.
     pub fn new(metrics: &Metrics) -> Self {
-        let version = concat!("v", env!("CARGO_PKG_VERSION"));
-        metrics.ask(&[INFO], |page| page.add(&INFO, &[version], 1.0));
+        metrics.ask(&[INFO], |page| page.add(&INFO, &[VERSION], 1.0));
         Self { syncs: metrics.syncs(), panics: metrics.register(&PANICS, Family::default()) }
     }
 

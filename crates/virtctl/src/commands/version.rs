@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use http::Method;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIGroup;
 use kubevirt_api::names::groups;
+use kubevirt_api::version::{VERSION, platform};
 use serde::Deserialize;
 
 use crate::connect::{Connect, Session};
@@ -68,15 +69,10 @@ impl Arguments {
 }
 
 fn own() -> Version {
-    let platform = match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    };
     Version {
-        git_version: concat!("v", env!("CARGO_PKG_VERSION")).to_owned(),
+        git_version: VERSION.to_owned(),
         compiler: "rustc".to_owned(),
-        platform: format!("{}/{platform}", std::env::consts::OS),
+        platform: platform(),
         ..Version::default()
     }
 }
@@ -105,6 +101,6 @@ mod tests {
             version.to_string(),
             r#"version.Info{GitVersion:"v1.9.0", GitCommit:"", GitTreeState:"", BuildDate:"", GoVersion:"", Compiler:"", Platform:"linux/amd64"}"#
         );
-        assert!(own().to_string().contains(concat!(r#"GitVersion:"v"#, env!("CARGO_PKG_VERSION"))));
+        assert!(own().to_string().contains(&format!("GitVersion:\"{VERSION}\"")));
     }
 }
