@@ -104,10 +104,16 @@ pub const VALIDATING: [Hook; 23] = [
         &["virtualmachineinstances"],
     ),
     Hook {
-        // virt-controller may write all but some changes of a specification. Of virt-handler the node is asked, too.
+        // virt-controller may write all but some changes of a specification. So may virt-handler, for an instance of its
+        // own node whose way it does not choose; what else it writes is looked at.
         only: Some((
             "no-own-status",
-            "request.userInfo.username != 'OURS:kubevirt-controller' || object.spec != oldObject.spec",
+            "object.spec != oldObject.spec || !( \
+             request.userInfo.username == 'OURS:kubevirt-controller' || \
+             request.userInfo.username == 'OURS:kubevirt-handler' && \
+             oldObject.?status.?nodeName.orValue('') in \
+             request.userInfo.extra[?'authentication.kubernetes.io/node-name'].orValue([]) && \
+             object.?status.?migrationState.?targetNode == oldObject.?status.?migrationState.?targetNode)",
         )),
         ..hook(
             "virtualmachineinstances-update-validator.kubevirt.io",
