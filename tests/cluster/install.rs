@@ -130,14 +130,25 @@ async fn components_may_do_their_work_and_no_more(test: &Test) -> Result<()> {
     Ok(())
 }
 
-/// Patches a node as the handler that runs on another or the same node; what the API server answers to a refusal.
-async fn patch_as_handler(test: &Test, of_node: &str, node: &str, patch: &Value) -> Result<Option<String>> {
-    let request = http::Request::patch(format!("/api/v1/nodes/{node}"))
+/// A handler, by the namespace of its installation and the node that its token is for.
+pub struct Handler<'a> {
+    pub namespace: &'a str,
+    pub node: &'a str,
+}
+
+/// Patches an object as a handler; what the API server answers to a refusal.
+pub async fn patch_as_handler(
+    test: &Test,
+    handler: &Handler<'_>,
+    path: &str,
+    patch: &Value,
+) -> Result<Option<String>> {
+    let request = http::Request::patch(path)
         .header("Content-Type", "application/merge-patch+json")
-        .header("Impersonate-User", format!("system:serviceaccount:{}:kubevirt-handler", test.namespace()))
-        .header("Impersonate-Extra-authentication.kubernetes.io%2Fnode-name", of_node)
+        .header("Impersonate-User", format!("system:serviceaccount:{}:kubevirt-handler", handler.namespace))
+        .header("Impersonate-Extra-authentication.kubernetes.io%2Fnode-name", handler.node)
         .body(serde_json::to_vec(patch)?)?;
-    match test.client().request::<Node>(request).await {
+    match test.client().request::<Value>(request).await {
         Ok(_) => Ok(None),
         Err(kube::Error::Api(status)) if status.code == 403 || status.code == 422 => {
             Ok(Some(status.message.clone()))
@@ -166,10 +177,12 @@ async fn a_handler_may_only_label_its_own_node(test: &Test) -> Result<()> {
         nodes.create(&PostParams::default(), &serde_json::from_value(node)?).await?;
     }
     let mark = json!({"metadata": {"labels": {labels::NODE_SCHEDULABLE: "false"}}});
+    let handler = Handler { namespace: test.namespace(), node: &own };
+    let path = |node: &str| format!("/api/v1/nodes/{node}");
     // A policy takes a while to come into force.
     let mut refused = None;
     for _ in 0..150 {
-        refused = patch_as_handler(test, &own, &other, &mark).await?;
+        refused = patch_as_handler(test, &handler, &path(&other), &mark).await?;
         if refused.as_ref().is_some_and(|message| message.contains("the node it runs on")) {
             break;
         }
@@ -177,7 +190,7 @@ async fn a_handler_may_only_label_its_own_node(test: &Test) -> Result<()> {
     }
     assert!(refused.as_ref().is_some_and(|message| message.contains("the node it runs on")), "{refused:?}");
     for (patch, expected) in cases {
-        let refused = patch_as_handler(test, &own, &own, &patch).await?;
+        let refused = patch_as_handler(test, &handler, &path(&own), &patch).await?;
         match (&refused, expected) {
             (None, None) => {}
             (Some(message), Some(part)) if message.contains(part) => {}

@@ -6,6 +6,7 @@ mod disks;
 mod downward_metrics;
 mod ends;
 mod events;
+mod foreign_handler;
 pub mod gates;
 pub mod guest;
 mod hotplug;

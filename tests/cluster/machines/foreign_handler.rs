@@ -1,0 +1,48 @@
+//! What a handler may write: of machines on its own node, what it sees there, and of others nothing.
+
+use anyhow::{Context, Result};
+use kubevirt_api::vmi::status::VmiPhase;
+use serde_json::json;
+use test_kit::{KUBEVIRT, Test};
+use xtask::install::NAMESPACE;
+
+use super::guest::wait_for_phase;
+use super::manifest::{idle, instance};
+use crate::install::{Handler, patch_as_handler};
+
+#[tokio::test]
+async fn a_handler_writes_only_machines_of_its_own_node() -> Result<()> {
+    KUBEVIRT
+        .run("foreign-handler", async |test| {
+            test.apply(&instance("vm", idle())).await?;
+            let vmi = wait_for_phase(test, "vm", VmiPhase::Running).await?;
+            let own = vmi.status.and_then(|status| status.node_name).context("it runs nowhere")?;
+            are_refused(test, &own).await
+        })
+        .await
+}
+
+async fn are_refused(test: &Test, own: &str) -> Result<()> {
+    let other = if own == "node01" { "node02" } else { "node01" };
+    // As plans: what the real handler says of the machine stays.
+    let path =
+        format!("/apis/kubevirt.io/v1/namespaces/{}/virtualmachineinstances/vm?dryRun=All", test.namespace());
+    let seen = json!({"status": {"guestOSInfo": {"name": "seen"}}});
+    let moved = json!({"status": {"migrationState": {"targetNode": other}}});
+    for (node, patch, expected) in [
+        (own, &seen, None),
+        (own, &moved, Some("does not choose where")),
+        (other, &seen, Some("does not own this instance")),
+        (other, &moved, Some("does not own this instance")),
+        ("", &seen, Some("does not own this instance")),
+    ] {
+        let handler = Handler { namespace: NAMESPACE, node };
+        let refused = patch_as_handler(test, &handler, &path, patch).await?;
+        match (&refused, expected) {
+            (None, None) => {}
+            (Some(message), Some(part)) if message.contains(part) => {}
+            _ => panic!("{node} writes {patch}: {refused:?}, expected {expected:?}"),
+        }
+    }
+    Ok(())
+}
