@@ -30,6 +30,14 @@ impl Code {
     pub const RESTART: Self = Self(1012);
 }
 
+/// Phrases by which clients know why a stream ended: the number that comes with them differs between servers.
+pub mod phrases {
+    /// Somebody else has the place now.
+    pub const ANOTHER_VIEWER: &str = "another viewer";
+    /// Something between the client and the machine ends, and the machine does not.
+    pub const CONNECT_AGAIN: &str = "connect again";
+}
+
 /// The last words of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Farewell {
@@ -42,6 +50,16 @@ pub struct Farewell {
 impl Farewell {
     /// An end that needs no words.
     pub const NORMAL: Self = Self::new(Code::NORMAL, "");
+    /// For a viewer whose place somebody else has taken.
+    pub const TAKEN_OVER: Self =
+        Self::new(Code::POLICY, "another viewer has connected, and only one can be connected at a time");
+    /// For everyone who is connected to a virt-handler that ends.
+    pub const HANDLER_ENDS: Self = Self::new(Code::RESTART, "virt-handler ends here: connect again");
+    /// For everyone who is connected to a virt-api that ends.
+    pub const API_ENDS: Self = Self::new(Code::RESTART, "this virt-api ends; connect again to reach another");
+    /// For who is connected to a machine that has ended, or has moved.
+    pub const MACHINE_ENDED: Self =
+        Self::new(Code::AWAY, "the virtual machine instance has closed the connection");
 
     /// With a reason, which is cut to what a WebSocket can say.
     pub const fn new(code: Code, reason: &'static str) -> Self {
@@ -87,6 +105,25 @@ mod tests {
         assert_eq!((frame.reason.as_str(), u16::from(frame.code)), ("é".repeat(61).as_str(), 1001));
         let short = Farewell::new(Code::RESTART, "soon");
         assert_eq!(Farewell::from(short.frame()), short);
+    }
+
+    #[test]
+    fn reasons_have_the_phrases_that_clients_look_for() {
+        use phrases::{ANOTHER_VIEWER, CONNECT_AGAIN};
+        for (farewell, viewer, again) in [
+            (Farewell::TAKEN_OVER, true, false),
+            (Farewell::HANDLER_ENDS, false, true),
+            (Farewell::API_ENDS, false, true),
+            (Farewell::MACHINE_ENDED, false, false),
+        ] {
+            // As it arrives, which may be less than was meant.
+            let reason = farewell.frame().reason.as_str().to_owned();
+            assert_eq!(
+                (reason.contains(ANOTHER_VIEWER), reason.contains(CONNECT_AGAIN)),
+                (viewer, again),
+                "{reason}"
+            );
+        }
     }
 
     #[test]

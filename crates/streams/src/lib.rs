@@ -14,7 +14,7 @@ mod relay;
 mod stream;
 
 pub use accept::{Accepted, NotAStream, accept};
-pub use farewell::{Code, Farewell};
+pub use farewell::{Code, Farewell, phrases};
 pub use join::join;
 pub use offer::{Offer, Refused};
 pub use pulse::Pulse;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::status::VmiPhase;
+use kubevirt_streams::phrases;
 use tokio::time::Instant;
 
 use crate::connect::Session;
@@ -30,9 +31,9 @@ enum Meaning {
 
 /// By its words alone: the code that comes with them differs between servers.
 fn meaning(reason: &str) -> Meaning {
-    if reason.contains("another viewer") {
+    if reason.contains(phrases::ANOTHER_VIEWER) {
         Meaning::TakenOver
-    } else if reason.contains("connect again") {
+    } else if reason.contains(phrases::CONNECT_AGAIN) {
         Meaning::Restarting
     } else {
         Meaning::Machine
@@ -120,20 +121,21 @@ async fn outcome(session: &Session, name: &str) -> Option<Fate> {
 
 #[cfg(test)]
 mod tests {
+    use kubevirt_streams::Farewell;
     use serde_json::{Value, json};
 
     use super::*;
 
     #[test]
     fn a_reason_is_understood_by_its_words() {
-        for (reason, expected) in [
-            ("another viewer has connected, and only one can be connected at a time", Meaning::TakenOver),
-            ("virt-handler ends here: connect again", Meaning::Restarting),
-            ("this virt-api ends; connect again to reach another", Meaning::Restarting),
-            ("the virtual machine instance has closed the connection", Meaning::Machine),
-            ("Connection reset by peer", Meaning::Machine),
+        for (farewell, expected) in [
+            (Farewell::TAKEN_OVER, Meaning::TakenOver),
+            (Farewell::HANDLER_ENDS, Meaning::Restarting),
+            (Farewell::API_ENDS, Meaning::Restarting),
+            (Farewell::MACHINE_ENDED, Meaning::Machine),
+            (Farewell::from("Connection reset by peer"), Meaning::Machine),
         ] {
-            assert_eq!(meaning(reason), expected, "{reason}");
+            assert_eq!(meaning(&farewell.reason), expected, "{farewell:?}");
         }
     }
 

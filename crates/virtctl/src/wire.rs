@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use kubevirt_streams::accept;
+use kubevirt_streams::{Farewell, accept};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -54,7 +54,7 @@ async fn answer(mut request: Request<Incoming>, seen: Seen) -> Result<Response<F
             stream.read_exact(&mut heard).await.unwrap();
             stream.write_all(&heard).await.unwrap();
             stream.flush().await.unwrap();
-            stream.end("another viewer took over").await.unwrap();
+            stream.end(Farewell::TAKEN_OVER).await.unwrap();
         });
         return Ok(response.map(|()| Full::default()));
     }
@@ -163,7 +163,8 @@ async fn streams_carry_bytes_and_a_farewell() {
     stream.flush().await.unwrap();
     let mut heard = Vec::new();
     stream.read_to_end(&mut heard).await.unwrap();
-    assert_eq!((&heard[..], stream.farewell()), (&b"ping"[..], Some("another viewer took over")));
+    let told = Farewell::TAKEN_OVER.reason;
+    assert_eq!((&heard[..], stream.farewell()), (&b"ping"[..], Some(told.as_ref())));
     assert_eq!(*seen.lock().unwrap(), [format!("STREAM {VMI}/vnc?preserveSession=true")]);
 }
 
@@ -173,12 +174,12 @@ async fn a_farewell_ends_as_its_reason_and_the_machine_say() {
     let session = session(&address).await;
     let gone = "GET /apis/kubevirt.io/v1/namespaces/ns/virtualmachineinstances/gone";
     for (reason, looks, told) in [
-        ("another viewer has connected", false, Some("take the session back")),
-        ("virt-handler ends here: connect again", false, Some("KubeVirt restarts")),
-        ("the virtual machine instance has closed the connection", true, None),
-        ("", true, None),
+        (Farewell::TAKEN_OVER.reason, false, Some("take the session back")),
+        (Farewell::HANDLER_ENDS.reason, false, Some("KubeVirt restarts")),
+        (Farewell::MACHINE_ENDED.reason, true, None),
+        ("".into(), true, None),
     ] {
-        let said = Some(reason).filter(|reason| !reason.is_empty());
+        let said = Some(reason.as_ref()).filter(|reason| !reason.is_empty());
         let error = farewell::tell(&session, "gone", said).await.err();
         let words = error.map(|error| crate::failure::words(&error));
         assert_eq!(words.is_some(), told.is_some(), "{reason}: {words:?}");

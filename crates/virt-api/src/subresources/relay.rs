@@ -14,9 +14,6 @@ use tokio_util::sync::CancellationToken;
 /// How long a side may take to hear that it is over.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// What a client is told when this server ends.
-const RESTARTING: Farewell =
-    Farewell::new(Code::RESTART, "this virt-api ends; connect again to reach another");
 /// What a client is told when a handler has left without a word.
 const HANDLER_LOST: Farewell = Farewell::new(Code::BROKEN, "the connection to virt-handler is lost");
 
@@ -121,7 +118,7 @@ fn last_words(
     of_far: impl FnOnce(Option<&io::Error>) -> Farewell,
 ) -> Option<Farewell> {
     match ended {
-        None => Some(RESTARTING),
+        None => Some(Farewell::API_ENDS),
         Some(Ended::One(None)) => None,
         Some(Ended::One(Some(error))) => {
             let words = Farewell::after(error);

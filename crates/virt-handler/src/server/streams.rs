@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{Response, StatusCode};
-use kubevirt_streams::{Accepted, Code, Ended, Farewell, Pulse, Stream, Upgraded, accept, relay};
+use kubevirt_streams::{Accepted, Ended, Farewell, Pulse, Stream, Upgraded, accept, relay};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -24,15 +24,6 @@ pub(super) const FAREWELL: Duration = Duration::from_secs(5);
 
 /// How much is carried at a time: there may be hundreds of streams.
 const PIECE: usize = 8 << 10;
-
-/// What a viewer is told whose place somebody else has taken.
-pub(super) const TAKEN_OVER: Farewell =
-    Farewell::new(Code::POLICY, "another viewer has connected, and only one can be connected at a time");
-/// What everyone is told when the handler ends.
-pub(super) const RESTARTING: Farewell = Farewell::new(Code::RESTART, "virt-handler ends here: connect again");
-/// What a viewer is told when the machine has ended, or has moved.
-pub(super) const MACHINE_ENDED: Farewell =
-    Farewell::new(Code::AWAY, "the virtual machine instance has closed the connection");
 
 /// How bytes are carried.
 #[derive(Clone, Copy, Debug)]
@@ -195,8 +186,8 @@ where
         }
     };
     let why = tokio::select! {
-        () = hold.wanted() => Some(TAKEN_OVER),
-        () = stop.cancelled() => Some(RESTARTING),
+        () = hold.wanted() => Some(Farewell::TAKEN_OVER),
+        () = stop.cancelled() => Some(Farewell::HANDLER_ENDS),
         ended = relayed => farewell(&ended),
     };
     // The connection to the guest is closed by now: whoever waits for it need not wait for our client.
@@ -222,7 +213,7 @@ pub(super) fn farewell(ended: &Ended) -> Option<Farewell> {
             if let Some(error) = error {
                 tracing::debug!("the stream of a guest broke: {error}");
             }
-            Some(MACHINE_ENDED)
+            Some(Farewell::MACHINE_ENDED)
         }
     }
 }

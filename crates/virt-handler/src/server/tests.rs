@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 use super::answers::Answer;
 use super::find::Socket;
 use super::seats::Seats;
-use super::streams::{MACHINE_ENDED, Manner, RESTARTING, TAKEN_OVER, View, farewell};
+use super::streams::{Manner, View, farewell};
 use crate::testing::Folder;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -102,7 +102,7 @@ async fn a_second_viewer_takes_over_and_the_first_hears_why() {
         let mut guest = machine.accept().await;
         says(&mut guest, &mut first, b"hello first").await;
         let mut second = machine.view("?preserveSession=false").await.unwrap();
-        assert_eq!(ends(first).await, (Vec::new(), Some(TAKEN_OVER)));
+        assert_eq!(ends(first).await, (Vec::new(), Some(Farewell::TAKEN_OVER)));
         assert_eq!(guest.read(&mut [0; 1]).await.unwrap(), 0, "the first connection is closed");
         let mut guest = machine.accept().await;
         says(&mut guest, &mut second, b"hello second").await;
@@ -143,11 +143,11 @@ async fn the_end_of_a_machine_and_of_the_handler_are_told() {
         let mut guest = machine.accept().await;
         guest.write_all(b"Power down.\n").await.unwrap();
         drop(guest);
-        assert_eq!(ends(viewer).await, (b"Power down.\n".to_vec(), Some(MACHINE_ENDED)));
+        assert_eq!(ends(viewer).await, (b"Power down.\n".to_vec(), Some(Farewell::MACHINE_ENDED)));
         let viewer = machine.view("").await.unwrap();
         let _guest = machine.accept().await;
         machine.stop.cancel();
-        assert_eq!(ends(viewer).await, (Vec::new(), Some(RESTARTING)));
+        assert_eq!(ends(viewer).await, (Vec::new(), Some(Farewell::HANDLER_ENDS)));
     }
 }
 
@@ -184,7 +184,7 @@ fn who_ends_a_stream_by_mistake_is_told() {
 /// KubeVirt's virtctl ends in silence, and with success, after a normal end.
 #[test]
 fn no_viewer_is_sent_away_as_if_all_were_well() {
-    for farewell in [TAKEN_OVER, RESTARTING, MACHINE_ENDED] {
+    for farewell in [Farewell::TAKEN_OVER, Farewell::HANDLER_ENDS, Farewell::MACHINE_ENDED] {
         assert!(farewell.code != Code::NORMAL && !farewell.reason.is_empty(), "{farewell:?}");
     }
 }

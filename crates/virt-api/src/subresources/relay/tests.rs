@@ -52,19 +52,21 @@ async fn heard(mut client: Stream<Upgraded>) -> (Vec<u8>, Option<Farewell>) {
 
 #[tokio::test]
 async fn a_handlers_last_words_reach_the_client_unchanged() {
-    for (code, reason) in [
-        (Code::POLICY, "another viewer"),
-        (Code::RESTART, "connect again"),
-        (Code::AWAY, "the machine has ended"),
-        (Code::NORMAL, "all is said"),
-        (Code::NORMAL, ""),
+    for words in [
+        Farewell::TAKEN_OVER,
+        Farewell::HANDLER_ENDS,
+        Farewell::MACHINE_ENDED,
+        Farewell::new(Code::NORMAL, "all is said"),
+        Farewell::NORMAL,
     ] {
         let (far, mut handler) = ends().await;
         let client = client(far, &CancellationToken::new()).await;
-        let words = Farewell::new(code, reason);
         handler.write_all(b"Power down.").await.unwrap();
-        let telling = tokio::spawn(async move { handler.end(words).await });
-        assert_eq!(heard(client).await, (b"Power down.".to_vec(), Some(Farewell::new(code, reason))));
+        let telling = tokio::spawn({
+            let words = words.clone();
+            async move { handler.end(words).await }
+        });
+        assert_eq!(heard(client).await, (b"Power down.".to_vec(), Some(words)));
         telling.await.unwrap().unwrap();
     }
 }
@@ -105,7 +107,7 @@ async fn the_order_to_stop_is_passed_on() {
     let stop = CancellationToken::new();
     let client = client(far, &stop).await;
     stop.cancel();
-    assert_eq!(heard(client).await.1, Some(RESTARTING));
+    assert_eq!(heard(client).await.1, Some(Farewell::API_ENDS));
     timeout(PATIENCE, handler.read_to_end(&mut Vec::new())).await.unwrap().unwrap();
 }
 
