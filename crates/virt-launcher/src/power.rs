@@ -6,7 +6,7 @@ use kubevirt_launcher_rpc::report::{Reason, State};
 use kubevirt_qemu::machine::RunState;
 
 use crate::error::CommandError;
-use crate::launcher::Launcher;
+use crate::launcher::{Launcher, Stage};
 use crate::running::Running;
 
 /// How long QEMU may take to leave by itself, which flushes its disks, before it is killed.
@@ -106,9 +106,23 @@ impl Launcher {
         Ok(())
     }
 
-    /// Forgets the machine. One that still runs is ended.
+    /// Forgets the machine: one that runs is ended, and without one there is nothing to wait for any more.
     pub async fn delete(&self) -> Result<(), CommandError> {
+        if self.running().is_err() {
+            self.dismiss().await;
+        }
         self.kill().await
+    }
+
+    /// Ends the launcher if it never had a machine.
+    async fn dismiss(&self) {
+        // A machine that is being started comes first, and is then there to be ended.
+        let _work = self.work.lock().await;
+        // What is on its way here belongs to its source, which may still need the target.
+        if self.stage() == Stage::Waiting && !self.is_target().await {
+            tracing::info!("no machine is wanted any more");
+            self.set_stage(Stage::Dismissed);
+        }
     }
 
     /// Asks the guest to shut down and ends the machine if it has not within its grace period.

@@ -143,14 +143,15 @@ fn told_to_end(signal: &str) -> Notice {
 /// Waits until the handler has heard of the end, if it is there.
 async fn say_goodbye(launcher: &Launcher, mut told: watch::Receiver<Option<DomainReport>>) {
     let last = launcher.board.report();
-    if last.metadata.deletion_timestamp.is_none() {
+    if last.metadata.deletion_timestamp.is_some() {
+        let heard = told.wait_for(|told| told.as_ref() == Some(&last));
+        if timeout(LAST_WORDS, heard).await.is_err() {
+            tracing::warn!("the handler has not heard of the end");
+        }
+    } else if launcher.stage() != Stage::Dismissed {
         return;
     }
-    let heard = told.wait_for(|told| told.as_ref() == Some(&last));
-    if timeout(LAST_WORDS, heard).await.is_err() {
-        tracing::warn!("the handler has not heard of the end");
-    }
-    // The answer to the command that ended the machine is still on its way.
+    // The answer to the command that ended the machine, or the wait for one, is still on its way.
     sleep(Duration::from_millis(50)).await;
 }
 

@@ -1,6 +1,10 @@
 //! Machines that do not get as far as a guest: what holds them up is named, and they recover.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use kubevirt_api::condition::{self, Condition};
 use kubevirt_api::vm::VirtualMachine;
@@ -11,8 +15,10 @@ use serde_json::json;
 use test_kit::{KUBEVIRT, Test, conditions};
 
 use super::disks;
-use super::guest::{PATIENCE, instances, machines, wait_for_event, wait_for_phase, wait_for_status};
-use super::manifest::{instance, machine};
+use super::guest::{
+    PATIENCE, instances, launcher, machines, wait_for_event, wait_for_phase, wait_for_status,
+};
+use super::manifest::{idle, instance, machine};
 
 /// Waits until the instance says that it is held up, and returns the phase and what it says.
 async fn held_up(test: &Test, name: &str) -> Result<(VmiPhase, Condition)> {
@@ -44,6 +50,29 @@ async fn what_holds_a_machine_up_is_named_on_its_instance() -> Result<()> {
             let words = said.message.unwrap_or_default();
             ensure!(words.contains("the image of volume \"root\" does not have its file"), "{words}");
             wait_for_event(test, "diskless", "SyncFailed").await.map(drop)
+        })
+        .await
+}
+
+/// Its launcher has nothing to wait for, so its pod goes long before launchers lose their patience.
+#[tokio::test]
+async fn an_instance_that_can_never_start_leaves_no_pod_waiting() -> Result<()> {
+    KUBEVIRT
+        .run("hopeless", async |test| {
+            let mut spec = idle();
+            spec["domain"]["devices"]["interfaces"] = json!([{"name": "default", "masquerade": {}}]);
+            // There is no address in it for a guest.
+            spec["networks"] = json!([{"name": "default", "pod": {"vmNetworkCIDR": "10.0.2.0/31"}}]);
+            test.apply(&instance("hopeless", spec)).await?;
+            let vmi = wait_for_phase(test, "hopeless", VmiPhase::Failed).await?;
+            let pod = launcher(test, &vmi).await?.name_any();
+            let over = |pod: &Pod| {
+                let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+                matches!(phase, Some("Succeeded" | "Failed"))
+            };
+            test.wait_within(Duration::from_secs(60), &test.api::<Pod>(), &pod, "is over", over)
+                .await
+                .map(drop)
         })
         .await
 }

@@ -284,11 +284,17 @@ impl Instances {
     async fn clean_up(&self, uid: &str, vmi: Option<&VirtualMachineInstance>) -> Result<Vec<Say>, Trouble> {
         let mut say = Vec::new();
         let alive = self.domains.of(uid).is_some_and(|report| report.status.status.is_alive());
-        if let (Contact::Connected(launcher), true) = (self.launchers.contact(uid), alive) {
+        // A launcher that never had a machine would wait for one, and keep its pod.
+        let in_vain = vmi.is_some_and(VirtualMachineInstance::is_final);
+        if let (Contact::Connected(launcher), true) = (self.launchers.contact(uid), alive || in_vain) {
             let vmi = self.subject(uid, vmi)?;
             match launcher.delete(&vmi).await {
                 Err(error) if !error.is_disconnected() => return Err(error.into()),
-                _ => say.push(Say::normal(events::vmi::DELETED, "The launcher was told to end the machine.")),
+                _ if alive => {
+                    let message = "The launcher was told to end the machine.";
+                    say.push(Say::normal(events::vmi::DELETED, message));
+                }
+                _ => {}
             }
         }
         if let Some(owner) = self.domains.owner(uid) {

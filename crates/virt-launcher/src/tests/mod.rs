@@ -2,6 +2,7 @@
 
 mod agent;
 mod backup;
+mod dismissal;
 mod machine;
 
 use std::path::PathBuf;

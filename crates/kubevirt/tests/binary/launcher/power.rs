@@ -103,3 +103,12 @@ async fn a_launcher_without_a_machine_leaves_when_told() {
     pod.signal(Signal::TERM);
     assert_eq!(tokio::time::timeout(PATIENCE, pod.exit_code()).await.unwrap(), 0);
 }
+
+#[tokio::test]
+async fn a_launcher_without_a_machine_leaves_when_none_is_wanted() {
+    let mut pod = Pod::start().await;
+    // To be killed is for machines, and one may still come.
+    pod.call(|mut launcher, vmi| async move { launcher.kill_virtual_machine(vmi).await }).await.unwrap();
+    pod.call(|mut launcher, vmi| async move { launcher.delete_virtual_machine(vmi).await }).await.unwrap();
+    assert_eq!(tokio::time::timeout(PATIENCE, pod.exit_code()).await.unwrap(), 0);
+}
