@@ -88,7 +88,8 @@ fn copy_once(from: &Path, to: &Path) -> Result<(), CommandError> {
     copied.map_err(CommandError::io(format!("cannot copy {} to {}", from.display(), to.display())))
 }
 
-/// Makes the image that tracks which blocks of another changed. Rare enough to leave to QEMU's own tool.
+/// Makes the image that tracks which blocks of another changed. Rare enough to leave to QEMU's own tool. That empties
+/// the file that it is given for the data, so it is given another; QEMU itself is told of the right one.
 async fn track(path: &Path, data: &str) -> Result<(), CommandError> {
     if path.exists() {
         return Ok(());
@@ -96,14 +97,51 @@ async fn track(path: &Path, data: &str) -> Result<(), CommandError> {
     let failed = format!("cannot make {}", path.display());
     let size = fs::File::open(data).and_then(|mut file| io::Seek::seek(&mut file, io::SeekFrom::End(0)));
     let size = size.map_err(CommandError::io(format!("cannot read {data}")))?;
-    let partial = path.with_extension("partial");
-    let options = format!("data_file={data},data_file_raw=on,preallocation=metadata");
+    let (partial, stand_in) = (path.with_extension("partial"), path.with_extension("data"));
+    let options = format!("data_file={},data_file_raw=on,preallocation=metadata", stand_in.display());
     let mut command = Command::new("qemu-img");
     command.args(["create", "-q", "-f", "qcow2", "-o", &options]).arg(&partial).arg(size.to_string());
-    let done = command.output().await.map_err(CommandError::io(failed.as_str()))?;
+    let done = command.output().await;
+    // It holds nothing, and is not there if nothing was made.
+    let _ = fs::remove_file(&stand_in);
+    let done = done.map_err(CommandError::io(failed.as_str()))?;
     if !done.status.success() {
         let words = String::from_utf8_lossy(&done.stderr).trim().to_owned();
         return Err(CommandError::io(failed)(io::Error::other(words)));
     }
     fs::rename(&partial, path).map_err(CommandError::io(failed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_disk_whose_changes_are_tracked_keeps_what_is_on_it() {
+        let folder = std::env::temp_dir().join(format!("kubevirt-track-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let (data, tracker) = (folder.join("disk.img"), folder.join("root.qcow2"));
+        let mut bytes = vec![0; 4 << 20];
+        bytes[..512].fill(7);
+        bytes[3 << 20..].fill(9);
+        fs::write(&data, &bytes).unwrap();
+        let names = |folder: &Path| fs::read_dir(folder).unwrap().count();
+        for _ in 0..2 {
+            track(&tracker, data.to_str().unwrap()).await.unwrap();
+            assert!(fs::read(&data).unwrap() == bytes);
+            assert_eq!(names(&folder), 2);
+        }
+        let image = format!(
+            "driver=qcow2,file.driver=file,file.filename={},data-file.driver=file,data-file.filename={}",
+            tracker.display(),
+            data.display()
+        );
+        let seen = std::process::Command::new("qemu-io")
+            .args(["-r", "--image-opts", &image, "-c", "read -P 7 0 512", "-c", "read -P 9 3M 1M"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&seen.stdout).into_owned();
+        assert!(seen.status.success() && !said.contains("failed"), "{said}");
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }
