@@ -12,7 +12,7 @@ use kubevirt_qemu::qmp::QmpError;
 use crate::error::CommandError;
 use crate::launcher::Launcher;
 use crate::running::Running;
-use crate::start::pins;
+use crate::start::{files, pins};
 use crate::volumes::Purpose;
 
 /// How long a guest may take to let a device go before the handler is told to ask again.
@@ -71,7 +71,7 @@ impl Launcher {
         let running = self.running()?;
         let wanted = self.describe(vmi, options, Purpose::Hotplug).await?;
         let plan = changes(&running.domain(), &wanted);
-        let mut outcome = Ok(());
+        let mut outcome = files::prepare_disks(&wanted).await;
         for change in plan.list.iter().filter(|change| change.scope() == scope) {
             // One guest that holds on to one disk does not keep others from coming.
             if let Err(error) = make(&running, change).await {
@@ -98,6 +98,9 @@ async fn make(running: &Running, change: &Change) -> Result<(), CommandError> {
             }
             return Err(error);
         }
+    }
+    if let Change::DetachDisk(disk) = change {
+        files::forget_disk(disk);
     }
     change.apply(&mut domain);
     running.set_domain(domain);

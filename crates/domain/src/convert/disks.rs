@@ -6,7 +6,7 @@ use kubevirt_api::vmi::disks::{self as api, DiskBus as ApiBus};
 use kubevirt_api::vmi::status::{VolumePhase, VolumeStatus};
 use kubevirt_api::vmi::volumes::Volume;
 
-use super::disk_options::{block_size, cache, error_policy, io, kind, tracked};
+use super::disk_options::{block_size, cache, error_policy, io, is_followed, kind, tracked};
 use super::io_threads::IoThreads;
 use super::targets::targets;
 use super::{Conversion, text, volumes};
@@ -94,11 +94,14 @@ fn one(
         Some((index, volume)) => Some(volumes::image(c, index, volume, &facts, hotplugged)?),
         None => None,
     };
-    if disk.changed_block_tracking == Some(true) {
+    let is_metrics = volume.is_some_and(|(_, volume)| volume.downward_metrics.is_some());
+    let read_only = read_only || is_metrics || read_only_claim(c, volume, kind, bus.as_ref());
+    let is_written = kind == DiskKind::Disk && !read_only;
+    if disk.changed_block_tracking == Some(true)
+        || is_written && volume.is_some_and(|(_, volume)| is_followed(c, volume))
+    {
         image = image.map(|image| tracked(c, field, disk, image));
     }
-    let is_metrics = volume.is_some_and(|(_, volume)| volume.downward_metrics.is_some());
-    let read_only_claim = read_only_claim(c, volume, kind, bus.as_ref());
     if let (DiskKind::Lun { .. }, Some(image)) = (kind, &image)
         && !matches!(image.location, Location::Block(_))
     {
@@ -115,7 +118,7 @@ fn one(
             .unwrap_or_default(),
         kind,
         bus: bus?,
-        read_only: read_only || is_metrics || read_only_claim,
+        read_only,
         boot_index: disk.boot_order.and_then(|order| u32::try_from(order).ok()),
         serial: text(&disk.serial),
         cache,

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use kubevirt_domain::Domain;
+use kubevirt_domain::domain::disk::Disk;
 use kubevirt_domain::needs::{Need, needs};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep};
@@ -86,6 +87,25 @@ fn copy_once(from: &Path, to: &Path) -> Result<(), CommandError> {
     let partial = to.with_extension("partial");
     let copied: io::Result<()> = fs::copy(from, &partial).and_then(|_| fs::rename(&partial, to));
     copied.map_err(CommandError::io(format!("cannot copy {} to {}", from.display(), to.display())))
+}
+
+/// Makes what disks need that come while the machine runs.
+pub(crate) async fn prepare_disks(domain: &Domain) -> Result<(), CommandError> {
+    for need in needs(domain) {
+        if let Need::Tracker { path, data, .. } = need {
+            track(Path::new(&path), data.path()).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Forgets which blocks of a disk changed: another one may come by its name.
+pub(crate) fn forget_disk(disk: &Disk) {
+    if let Some(image) = disk.image.as_ref().filter(|image| image.data.is_some())
+        && let Err(error) = fs::remove_file(image.location.path())
+    {
+        tracing::warn!(%error, disk = disk.name, "what tracked its changes is left behind");
+    }
 }
 
 /// Makes the image that tracks which blocks of another changed. Rare enough to leave to QEMU's own tool. That empties

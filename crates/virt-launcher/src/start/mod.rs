@@ -3,7 +3,7 @@
 mod boot;
 mod companions;
 mod facts;
-mod files;
+pub(crate) mod files;
 mod network;
 pub(crate) mod pins;
 
