@@ -21,6 +21,7 @@ mod status;
 mod telling;
 #[cfg(test)]
 mod testing;
+mod tracking;
 mod volumes;
 mod waiting;
 

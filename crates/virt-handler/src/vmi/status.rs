@@ -17,7 +17,7 @@ use super::fate::Fate;
 use super::memory::OnNode;
 use super::observe::{Observed, Reach};
 use super::phase::phase;
-use super::{conditions, interfaces, migratable, volumes};
+use super::{conditions, interfaces, migratable, tracking, volumes};
 use crate::launchers::Loss;
 
 /// What is known beside what is observed.
@@ -89,12 +89,14 @@ fn of_domain(told: &mut VirtualMachineInstance, report: &DomainReport, facts: &F
     let on_node = facts.on_node;
     let interfaces = interfaces::interfaces(told, report, on_node.network.as_deref());
     let volumes = volumes::volumes(told, Some(report), on_node, now);
+    let tracking = tracking::tracking(told, report);
     let verdict = migratable::verdict(told, facts.config, facts.host_model);
     let mut status = told.status.take().unwrap_or_default();
     conditions::of_domain(&mut status.conditions, told, report, facts.config, now);
     conditions::of_verdict(&mut status.conditions, &verdict, now);
     status.interfaces = interfaces;
     status.volume_status = volumes;
+    status.changed_block_tracking = tracking;
     status.migration_method = Some(verdict.method);
     if let Some(context) = &on_node.selinux {
         status.selinux_context = Some(context.clone());

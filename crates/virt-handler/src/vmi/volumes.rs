@@ -118,7 +118,8 @@ pub fn is_of(job: &JobReport, file: Option<&str>) -> bool {
     file.is_some_and(|file| file == name)
 }
 
-fn time(text: Option<&str>) -> Option<Time> {
+/// A time as launchers tell it.
+pub fn time(text: Option<&str>) -> Option<Time> {
     text?.parse().ok().map(Time)
 }
 
