@@ -161,7 +161,7 @@ pub(super) fn keeps_firmware(vmi: &VirtualMachineInstance) -> bool {
 }
 
 /// Whether it is recorded which blocks of disks change.
-pub(super) fn tracks_blocks(vmi: &VirtualMachineInstance) -> bool {
+pub(in crate::vmi) fn tracks_blocks(vmi: &VirtualMachineInstance) -> bool {
     let tracking = vmi.status.as_ref().and_then(|status| status.changed_block_tracking.as_ref());
     let states = [ChangedBlockTrackingState::Initializing, ChangedBlockTrackingState::Enabled];
     tracking.is_some_and(|tracking| states.contains(&tracking.state))

@@ -125,6 +125,20 @@ fn state_of_firmware_and_tpm_gets_a_claim_before_the_pod() {
 }
 
 #[test]
+fn the_claim_has_room_for_what_is_kept_on_it() {
+    let tpm = json!({"spec": {"domain": {"devices": {"tpm": {"persistent": true}}}}});
+    let tracks = |state: &str| json!({"status": {"changedBlockTracking": {"state": state}}});
+    for (more, size) in [(tpm, "10Mi"), (tracks("Initializing"), "522Mi"), (tracks("Enabled"), "522Mi")] {
+        let mut observed = observed(vmi("Pending", more.clone()), None);
+        observed.storage.class = Some("fast".into());
+        let plan = decide(&observed, now());
+        let [Step::CreateStateClaim(wanted)] = plan.steps.as_slice() else { panic!("{:?}", plan.steps) };
+        let resources = wanted.spec.as_ref().unwrap().resources.as_ref().unwrap();
+        assert_eq!(resources.requests.as_ref().unwrap()["storage"].0, size, "{more}");
+    }
+}
+
+#[test]
 fn the_node_learns_of_claims_from_the_status() {
     let volumes = json!([{"name": "disk", "persistentVolumeClaim": {"claimName": "data"}}]);
     let mut launcher = pod("running");
