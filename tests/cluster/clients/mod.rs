@@ -1,6 +1,7 @@
 //! Clients of machines: KubeVirt's own virtctl and ours, and clients that should get nowhere.
 
 mod ask;
+mod backup;
 mod client;
 mod console;
 mod credentials;

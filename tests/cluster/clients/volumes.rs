@@ -12,7 +12,8 @@ use crate::machines::storage;
 const CLAIM: &str = "data";
 const WORDS: &str = "on a claim";
 
-fn phase_of(vmi: &VirtualMachineInstance, volume: &str) -> Option<VolumePhase> {
+/// How far a volume of an instance is.
+pub fn phase_of(vmi: &VirtualMachineInstance, volume: &str) -> Option<VolumePhase> {
     let all = vmi.status.as_ref()?.volume_status.as_deref()?;
     all.iter().find(|status| status.name == volume)?.phase.clone()
 }

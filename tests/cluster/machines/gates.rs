@@ -10,7 +10,15 @@ use xtask::install::NAMESPACE;
 pub static USUAL: RwLock<()> = RwLock::const_new(());
 
 /// Gates that some tests need and no test minds.
-const OPEN: [&str; 5] = ["DownwardMetrics", "HostDisk", "ObjectGraph", "VSOCK", "WorkloadEncryptionSEV"];
+const OPEN: [&str; 7] = [
+    "DownwardMetrics",
+    "HostDisk",
+    "IncrementalBackup",
+    "ObjectGraph",
+    "UtilityVolumes",
+    "VSOCK",
+    "WorkloadEncryptionSEV",
+];
 
 /// Opens all gates that tests need, and closes these. Who applies something right after that may be refused at first.
 pub fn close(test: &Test, closed: &[&str]) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Storage of a test: claims on folders and devices of this machine, which both nodes see.
 
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -52,6 +52,37 @@ pub async fn claim_empty_folder(test: &Test, name: &str, size: u64) -> Result<Pa
     let folder = folder(test, name)?;
     claim(test, name, "Filesystem", size, json!({"hostPath": {"path": on_nodes(test, name)}})).await?;
     Ok(folder)
+}
+
+/// A class of storage of this name with one volume of it, for a claim that somebody else makes. Its folder is open to
+/// all users, since nobody hands over folders of nodes; these are in it.
+pub async fn offer_folder(test: &Test, class: &str, name: &str, folders: &[&str]) -> Result<()> {
+    let top = folder(test, name)?;
+    for path in std::iter::once(top.clone()).chain(folders.iter().map(|folder| top.join(folder))) {
+        fs::create_dir_all(&path)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777))?;
+    }
+    let volume = json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": format!("{}-{name}", test.namespace())},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteMany"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": class,
+            "hostPath": {"path": on_nodes(test, name)},
+        },
+    });
+    let class = json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": class},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "Immediate",
+    });
+    test.apply(&class).await?;
+    test.apply(&volume).await.map(drop)
 }
 
 /// A claim on a block device that starts with a text; the device goes when it is dropped.
