@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kubevirt_api::data_volume::DataVolume;
 use kubevirt_api::vm::VirtualMachine;
-use kubevirt_component::{Limits, Metrics, NamespacedName, Next, Queue, Store, Watch, patch};
+use kubevirt_component::{Limits, Metrics, NamespacedName, Next, Queue, Role, Store, Watch, patch};
 use serde_json::json;
 use test_kit::{API_SERVER, Test};
 use tokio::sync::mpsc;
@@ -89,7 +89,7 @@ async fn a_kind_that_is_not_served_is_an_empty_store() -> Result<()> {
     API_SERVER
         .run("component-optional", async |test| {
             let (metrics, stop) = (Metrics::new(), CancellationToken::new());
-            let client = common(test.cluster()).client(&Limits::none(), &metrics).await?;
+            let client = common(test.cluster()).client(Role::Controller, &Limits::none(), &metrics).await?;
             let store: Store<DataVolume> = Watch::within(client, test.namespace()).optional().start(&stop);
             timeout(PATIENCE, store.ready()).await?;
             assert!(!store.served());

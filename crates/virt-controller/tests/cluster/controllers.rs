@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::PostParams;
 use kubevirt_component::configuration::Configuration;
-use kubevirt_component::{Common, Limits, Metrics};
+use kubevirt_component::{Common, Limits, Metrics, Role};
 use kubevirt_virt_controller::context::{Context, Settings};
 use kubevirt_virt_controller::metrics::Counts;
 use kubevirt_virt_controller::{node, pool, replica_set, vm, vmi};
@@ -68,7 +68,8 @@ async fn start(test: &Test) -> Result<()> {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async move {
-            let client = flags(path).client(&Limits::none(), &Metrics::new()).await.unwrap();
+            let client =
+                flags(path).client(Role::Controller, &Limits::none(), &Metrics::new()).await.unwrap();
             let namespace = "default".into();
             let settings = Settings { launcher_image: IMAGE.into(), namespace, ..Settings::default() };
             let configuration = Configuration::fixed(Default::default());
