@@ -50,6 +50,13 @@ impl VirtualMachineInstance {
         let phase = self.status.as_ref().and_then(|status| status.phase.as_ref());
         matches!(phase, Some(status::VmiPhase::Succeeded | status::VmiPhase::Failed))
     }
+
+    /// Whether it is recorded which blocks of its disks change.
+    pub fn tracks_blocks(&self) -> bool {
+        use status::ChangedBlockTrackingState::{Enabled, Initializing};
+        let tracking = self.status.as_ref().and_then(|status| status.changed_block_tracking.as_ref());
+        tracking.is_some_and(|tracking| matches!(tracking.state, Initializing | Enabled))
+    }
 }
 
 /// Template of the instance a VM creates each time it starts.

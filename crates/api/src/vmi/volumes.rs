@@ -54,6 +54,13 @@ pub struct Volume {
     pub container_path: Option<ContainerPathVolumeSource>,
 }
 
+impl Volume {
+    /// Whether what is on it outlives the machine, so that there is something to back up.
+    pub fn outlives_machine(&self) -> bool {
+        self.persistent_volume_claim.is_some() || self.data_volume.is_some() || self.host_disk.is_some()
+    }
+}
+
 /// Disk image file on the node's filesystem.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,6 @@
 use kubevirt_api::vmi::disks::{
     self as api, BlockSize as BlockSizeSpec, DiskErrorPolicy, DriverCache, DriverIo, TrayState,
 };
-use kubevirt_api::vmi::status::ChangedBlockTrackingState as State;
 use kubevirt_api::vmi::volumes::Volume;
 
 use super::Conversion;
@@ -33,11 +32,7 @@ pub(super) fn kind(c: &mut Conversion<'_>, field: &str, disk: &api::Disk) -> (Di
 
 /// Whether the cluster wants to know which blocks of a volume change. Only what outlives the machine is backed up.
 pub(super) fn is_followed(c: &Conversion<'_>, volume: &Volume) -> bool {
-    let tracking = c.vmi.status.as_ref().and_then(|status| status.changed_block_tracking.as_ref());
-    let lasts = volume.persistent_volume_claim.is_some()
-        || volume.data_volume.is_some()
-        || volume.host_disk.is_some();
-    lasts && tracking.is_some_and(|tracking| matches!(tracking.state, State::Initializing | State::Enabled))
+    c.vmi.tracks_blocks() && volume.outlives_machine()
 }
 
 /// A layer that tracks which blocks changed; the bytes stay where they are.

@@ -18,9 +18,9 @@ use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::status::{PersistentVolumeClaimInfo, VolumeStatus};
 use kubevirt_component::NamespacedName;
 
+use super::names;
 use super::observe::Observed;
 use super::plan::{Plan, Step, Trouble};
-use super::{names, pod};
 use crate::context::{Stores, index};
 
 /// The name of the volume in the status.
@@ -100,7 +100,7 @@ pub fn is_needed(vmi: &VirtualMachineInstance) -> bool {
     let tpm = tpm.is_some_and(|tpm| tpm.enabled != Some(false) && tpm.persistent == Some(true));
     let loader = domain.firmware.as_ref().and_then(|firmware| firmware.bootloader.as_ref());
     let efi = loader.and_then(|loader| loader.efi.as_ref()?.persistent) == Some(true);
-    tpm || efi || pod::tracks_blocks(vmi)
+    tpm || efi || vmi.tracks_blocks()
 }
 
 /// The claim of the instance: the one that says so, or one that an older release made.
@@ -181,7 +181,7 @@ fn wanted(observed: &Observed) -> Result<PersistentVolumeClaim, Trouble> {
     claim.metadata.owner_references = Some(owners);
     let marks = [(labels::PERSISTENT_STATE_FOR, vmi.name_any()), (cdi::APPLY_STORAGE_PROFILE, "true".into())];
     claim.metadata.labels = Some(marks.map(|(name, value)| (name.to_owned(), value)).into());
-    let size = if pod::tracks_blocks(vmi) { SIZE_WITH_CHANGES } else { SIZE };
+    let size = if vmi.tracks_blocks() { SIZE_WITH_CHANGES } else { SIZE };
     claim.spec = Some(PersistentVolumeClaimSpec {
         access_modes: Some(vec![observed.storage.access_mode.clone()]),
         resources: Some(VolumeResourceRequirements {

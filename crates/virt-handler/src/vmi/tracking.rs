@@ -30,7 +30,7 @@ pub fn tracking(vmi: &VirtualMachineInstance, report: &DomainReport) -> Option<C
 /// Whether no disk is left that should be tracked and is not.
 fn is_complete(vmi: &VirtualMachineInstance, domain: &Domain) -> bool {
     let disks = vmi.spec.domain.devices.disks.iter().flatten();
-    let lasting = disks.filter(|disk| volume(vmi, &disk.name).is_some_and(lasts));
+    let lasting = disks.filter(|disk| volume(vmi, &disk.name).is_some_and(Volume::outlives_machine));
     lasting
         .map(|disk| domain.disks.iter().find(|known| known.name == disk.name))
         .all(|disk| disk.is_some_and(is_followed))
@@ -38,10 +38,6 @@ fn is_complete(vmi: &VirtualMachineInstance, domain: &Domain) -> bool {
 
 fn volume<'a>(vmi: &'a VirtualMachineInstance, name: &str) -> Option<&'a Volume> {
     vmi.spec.volumes.iter().flatten().find(|volume| volume.name == name)
-}
-
-fn lasts(volume: &Volume) -> bool {
-    volume.persistent_volume_claim.is_some() || volume.data_volume.is_some() || volume.host_disk.is_some()
 }
 
 /// Whether a disk is tracked, or never can be.

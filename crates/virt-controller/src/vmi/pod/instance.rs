@@ -8,7 +8,6 @@ use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::firmware::KernelBootContainer;
 use kubevirt_api::vmi::launch_security::LaunchSecurity;
 use kubevirt_api::vmi::network::{Interface, InterfaceState, Network};
-use kubevirt_api::vmi::status::ChangedBlockTrackingState;
 use kubevirt_api::vmi::volumes::Volume;
 
 use super::text;
@@ -160,16 +159,9 @@ pub(super) fn keeps_firmware(vmi: &VirtualMachineInstance) -> bool {
     efi.and_then(|efi| efi.persistent) == Some(true)
 }
 
-/// Whether it is recorded which blocks of disks change.
-pub(in crate::vmi) fn tracks_blocks(vmi: &VirtualMachineInstance) -> bool {
-    let tracking = vmi.status.as_ref().and_then(|status| status.changed_block_tracking.as_ref());
-    let states = [ChangedBlockTrackingState::Initializing, ChangedBlockTrackingState::Enabled];
-    tracking.is_some_and(|tracking| states.contains(&tracking.state))
-}
-
 /// Whether the VMI has state that a claim must hold.
 pub(super) fn keeps_state(vmi: &VirtualMachineInstance) -> bool {
-    keeps_tpm(vmi) || keeps_firmware(vmi) || tracks_blocks(vmi)
+    keeps_tpm(vmi) || keeps_firmware(vmi) || vmi.tracks_blocks()
 }
 
 /// Whether devices of the host are given to the guest.

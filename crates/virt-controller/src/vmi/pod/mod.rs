@@ -43,7 +43,6 @@ pub(in crate::vmi) use command::CONTAINER_DISK;
 pub use command::{SHARED, TIMEOUT};
 pub use error::NoPod;
 pub use instance::claims;
-pub(in crate::vmi) use instance::tracks_blocks;
 pub use name::{attachment_name, launcher_name};
 pub(in crate::vmi) use networks::selection;
 pub use overhead::overhead;

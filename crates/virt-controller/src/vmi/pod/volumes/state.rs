@@ -40,7 +40,7 @@ pub(super) fn add(
     if instance::keeps_firmware(vmi) {
         all.mounts.push(part(NAME, "nvram", &format!("{private}/libvirt/qemu/nvram")));
     }
-    if instance::tracks_blocks(vmi) {
+    if vmi.tracks_blocks() {
         all.mounts.push(part(NAME, "cbt", &format!("{private}/libvirt/qemu/cbt")));
     }
     Ok(())
