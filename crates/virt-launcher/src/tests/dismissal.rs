@@ -27,11 +27,11 @@ async fn one_that_never_had_a_machine_ends() {
 async fn a_start_that_is_under_way_is_waited_for() {
     let launcher = waiting();
     let start = launcher.work.lock().await;
-    let told = tokio::spawn({
+    let mut told = tokio::spawn({
         let launcher = launcher.clone();
         async move { launcher.delete().await }
     });
-    sleep(Duration::from_millis(50)).await;
+    assert!(timeout(Duration::from_millis(50), &mut told).await.is_err());
     assert_eq!(launcher.stage(), Stage::Waiting);
     launcher.set_stage(Stage::Running);
     drop(start);
