@@ -41,14 +41,6 @@ const DISK: &str = "/dev/disk/by-id/virtio-data";
 const WORD: usize = 6;
 const PLACES: [u64; 4] = [0, 1 << 20, 2 << 20, 3 << 20];
 
-/// Merges into the configuration of the cluster.
-fn configure(test: &Test, configuration: Value) -> Result<()> {
-    let patch = json!({"spec": {"configuration": configuration}}).to_string();
-    let patch =
-        ["patch", "kubevirt", "kubevirt", "--namespace", NAMESPACE, "--type=merge", "--patch", &patch];
-    test.cluster().kubectl(&patch).map(drop)
-}
-
 /// Merges into the instance, as the controller would.
 async fn patch_as_controller(test: &Test, patch: Value) -> Result<()> {
     let who = format!("--as=system:serviceaccount:{NAMESPACE}:kubevirt-controller");
@@ -212,9 +204,9 @@ async fn a_guest_is_backed_up_whole_and_then_what_changed() -> Result<()> {
                 gates::open(test)?;
             }
             let selector = json!({"virtualMachineLabelSelector": {"matchLabels": {LABEL: "true"}}});
-            configure(
+            gates::configure(
                 test,
-                json!({"changedBlockTrackingLabelSelectors": selector, "vmStateStorageClass": CLASS}),
+                &json!({"changedBlockTrackingLabelSelectors": selector, "vmStateStorageClass": CLASS}),
             )?;
             storage::offer_folder(test, CLASS, "state", &["meta", "cbt"]).await?;
             storage::claim_folder(test, "data", "begin").await?;
@@ -244,9 +236,9 @@ async fn a_guest_is_backed_up_whole_and_then_what_changed() -> Result<()> {
                 take(test, &folder, "three", Some(&two), &["data"]).await.context("since the restart")?;
             ensure!(found == [["", "", "", "third"]], "{found:?}");
 
-            configure(
+            gates::configure(
                 test,
-                json!({"changedBlockTrackingLabelSelectors": null, "vmStateStorageClass": null}),
+                &json!({"changedBlockTrackingLabelSelectors": null, "vmStateStorageClass": null}),
             )?;
             test.cluster().kubectl(&["delete", "storageclass", CLASS])?;
             storage::release(test, &["state", "data", TARGET])

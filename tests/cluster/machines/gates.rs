@@ -1,7 +1,7 @@
 //! The feature gates of the cluster, which all tests share.
 
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 use test_kit::Test;
 use tokio::sync::RwLock;
 use xtask::install::NAMESPACE;
@@ -23,7 +23,12 @@ const OPEN: [&str; 7] = [
 /// Opens all gates that tests need, and closes these. Who applies something right after that may be refused at first.
 pub fn close(test: &Test, closed: &[&str]) -> Result<()> {
     let gates = json!({"featureGates": OPEN, "disabledFeatureGates": closed});
-    let patch = json!({"spec": {"configuration": {"developerConfiguration": gates}}}).to_string();
+    configure(test, &json!({"developerConfiguration": gates}))
+}
+
+/// Merges into the configuration of the cluster.
+pub fn configure(test: &Test, configuration: &Value) -> Result<()> {
+    let patch = json!({"spec": {"configuration": configuration}}).to_string();
     let patch =
         ["patch", "kubevirt", "kubevirt", "--namespace", NAMESPACE, "--type=merge", "--patch", &patch];
     test.cluster().kubectl(&patch).map(drop)

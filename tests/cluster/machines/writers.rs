@@ -1,6 +1,7 @@
-//! What a handler may write: of machines on its own node, what it sees there, and of others nothing.
+//! Who writes about a machine, and what a handler may: of machines on its own node what it sees there, of others nothing.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::status::VmiPhase;
 use serde_json::json;
 use test_kit::{KUBEVIRT, Test};
@@ -16,10 +17,20 @@ async fn a_handler_writes_only_machines_of_its_own_node() -> Result<()> {
         .run("foreign-handler", async |test| {
             test.apply(&instance("vm", idle())).await?;
             let vmi = wait_for_phase(test, "vm", VmiPhase::Running).await?;
+            are_known(&vmi)?;
             let own = vmi.status.and_then(|status| status.node_name).context("it runs nowhere")?;
             are_refused(test, &own).await
         })
         .await
+}
+
+/// The API server notes who wrote which field, by the name that came with the request.
+fn are_known(vmi: &VirtualMachineInstance) -> Result<()> {
+    let noted = vmi.metadata.managed_fields.iter().flatten();
+    let writers: Vec<&str> = noted.filter_map(|entry| entry.manager.as_deref()).collect();
+    let all = ["virt-controller", "virt-handler"].iter().all(|name| writers.contains(name));
+    ensure!(all && !writers.contains(&"unknown"), "written by {writers:?}");
+    Ok(())
 }
 
 async fn are_refused(test: &Test, own: &str) -> Result<()> {
