@@ -267,6 +267,22 @@ pub struct QemuFacts {
     pub machines: BTreeMap<String, String>,
 }
 
+impl QemuFacts {
+    /// Of what QEMU lists: types of devices, and machine types with the other name that some have.
+    pub fn told(
+        version: (u32, u32),
+        devices: impl IntoIterator<Item = String>,
+        machine_types: impl IntoIterator<Item = (String, Option<String>)>,
+    ) -> Self {
+        let both = |(name, alias): (String, Option<String>)| {
+            let alias = alias.map(|alias| (alias, name.clone()));
+            alias.into_iter().chain([(name.clone(), name)])
+        };
+        let machines = machine_types.into_iter().flat_map(both).collect();
+        Self { version, devices: devices.into_iter().collect(), machines }
+    }
+}
+
 impl Default for QemuFacts {
     fn default() -> Self {
         Self { version: (7, 2), devices: BTreeSet::new(), machines: BTreeMap::new() }

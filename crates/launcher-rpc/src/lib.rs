@@ -7,6 +7,7 @@
 
 pub mod connect;
 pub mod migration;
+pub mod qemu;
 pub mod report;
 pub mod stats;
 pub mod version;

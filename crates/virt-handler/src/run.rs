@@ -4,7 +4,7 @@ mod serve;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,7 +27,7 @@ use tokio_util::task::TaskTracker;
 use crate::arguments::Arguments;
 use crate::domains::Domains;
 use crate::downward_metrics::Tellers;
-use crate::labels::facts::{FILE, Facts};
+use crate::labels::facts::{FILE, Facts, QEMU_FILE};
 use crate::launchers::{Launchers, Notice, Settings};
 use crate::metrics::{self, Own};
 use crate::prepare::Folders;
@@ -173,10 +173,20 @@ fn instances(
         recorder: Recorder::new(client.clone(), Role::Handler.name()),
         configuration: configuration.clone(),
         topology: topology(),
+        qemu: qemu_answers(&arguments.node_labeller_dir),
         host_model: Arc::new(AtomicBool::new(host_model)),
         own,
         tellers,
         memory: Memories::default(),
+    })
+}
+
+/// What QEMU was asked on this node. Without it, launchers ask for themselves.
+fn qemu_answers(folder: &Path) -> Vec<u8> {
+    let path = folder.join(QEMU_FILE);
+    std::fs::read(&path).unwrap_or_else(|error| {
+        tracing::warn!(path = %path.display(), %error, "each launcher has to ask its QEMU");
+        Vec::new()
     })
 }
 

@@ -1,13 +1,14 @@
 //! Who writes about a machine, and what a handler may: of machines on its own node what it sees there, of others nothing.
 
 use anyhow::{Context, Result, ensure};
+use kube::ResourceExt;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::status::VmiPhase;
 use serde_json::json;
 use test_kit::{KUBEVIRT, Test};
 use xtask::install::NAMESPACE;
 
-use super::guest::wait_for_phase;
+use super::guest::{launcher, wait_for_phase};
 use super::manifest::{idle, instance};
 use crate::install::{Handler, patch_as_handler};
 
@@ -18,6 +19,7 @@ async fn a_handler_writes_only_machines_of_its_own_node() -> Result<()> {
             test.apply(&instance("vm", idle())).await?;
             let vmi = wait_for_phase(test, "vm", VmiPhase::Running).await?;
             are_known(&vmi)?;
+            asked_nothing_again(test, &vmi).await?;
             let own = vmi.status.and_then(|status| status.node_name).context("it runs nowhere")?;
             are_refused(test, &own).await
         })
@@ -30,6 +32,13 @@ fn are_known(vmi: &VirtualMachineInstance) -> Result<()> {
     let writers: Vec<&str> = noted.filter_map(|entry| entry.manager.as_deref()).collect();
     let all = ["virt-controller", "virt-handler"].iter().all(|name| writers.contains(name));
     ensure!(all && !writers.contains(&"unknown"), "written by {writers:?}");
+    Ok(())
+}
+
+/// What the handler knows of the node's QEMU is of use to the launcher, which need not start one to ask it.
+async fn asked_nothing_again(test: &Test, vmi: &VirtualMachineInstance) -> Result<()> {
+    let log = test.kubectl(&["logs", &launcher(test, vmi).await?.name_any()])?;
+    ensure!(log.contains("this QEMU was asked before on this node"), "{log}");
     Ok(())
 }
 

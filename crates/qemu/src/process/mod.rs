@@ -3,6 +3,7 @@
 mod exit;
 mod launch;
 mod parent;
+pub mod program;
 mod tail;
 mod watch;
 

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// The file of facts, in the folder that the program and the handler share.
 pub const FILE: &str = "facts.json";
+/// The file beside it, of what launchers would ask.
+pub const QEMU_FILE: &str = "qemu.json";
 
 /// What QEMU can do on this host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,13 +108,13 @@ impl Facts {
         let bytes = std::fs::read(path).map_err(|source| FactsError::File { path: path.into(), source })?;
         serde_json::from_slice(&bytes).map_err(|source| FactsError::Text { path: path.into(), source })
     }
+}
 
-    /// Writes it down, all at once.
-    pub fn write(&self, path: &Path) -> Result<(), FactsError> {
-        let text = serde_json::to_vec_pretty(self)
-            .map_err(|source| FactsError::Text { path: path.into(), source })?;
-        let beside = path.with_extension("new");
-        let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
-        written.map_err(|source| FactsError::File { path: path.into(), source })
-    }
+/// Writes something down, all at once.
+pub fn write(what: &impl Serialize, path: &Path) -> Result<(), FactsError> {
+    let text =
+        serde_json::to_vec_pretty(what).map_err(|source| FactsError::Text { path: path.into(), source })?;
+    let beside = path.with_extension("new");
+    let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
+    written.map_err(|source| FactsError::File { path: path.into(), source })
 }

@@ -7,12 +7,16 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use kubevirt_domain::QemuFacts;
+use kubevirt_domain::facts::HostCpu;
 use kubevirt_host::kvm::{self, Kvm};
-use kubevirt_qemu::process::Launch;
+use kubevirt_launcher_rpc::qemu::{ProgramFile, QemuAnswers};
+use kubevirt_qemu::Machine;
+use kubevirt_qemu::process::{Launch, program};
 use kubevirt_qemu::qmp::Limits;
 
 use super::ask;
-use super::facts::{FILE, Facts, Tsc};
+use super::facts::{FILE, Facts, QEMU_FILE, Tsc, write};
 
 /// Write down what the QEMU of this image can do on this host.
 #[derive(Debug, Parser)]
@@ -30,23 +34,25 @@ pub struct Arguments {
 pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let arguments = Arguments::parse_from(arguments);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let facts = runtime.block_on(gather(arguments.qemu))?;
+    let (facts, answers) = runtime.block_on(gather(arguments.qemu))?;
     let path = arguments.output.join(FILE);
-    facts.write(&path)?;
+    write(&facts, &path)?;
+    write(&answers, &arguments.output.join(QEMU_FILE))?;
     let model = facts.cpu.model.as_deref().unwrap_or("unnamed");
     eprintln!("{}: {} CPU models, the host's own is {model}", path.display(), facts.models.len());
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks QEMU, KVM and the kernel.
-pub async fn gather(qemu: Option<PathBuf>) -> Result<Facts> {
+/// Asks QEMU, KVM and the kernel: for labels, and what launchers would ask.
+pub async fn gather(qemu: Option<PathBuf>) -> Result<(Facts, QemuAnswers)> {
     let architecture = std::env::consts::ARCH;
     let kvm = tokio::task::spawn_blocking(kvm::probe).await?;
     eprintln!("{kvm}");
     let usable = kvm == Kvm::Usable;
     let accelerator = if usable { "kvm" } else { "tcg" };
+    let program = qemu.unwrap_or_else(|| program::qemu(&format!("qemu-system-{architecture}")));
     let launch = Launch {
-        program: qemu.unwrap_or_else(|| format!("qemu-system-{architecture}").into()),
+        program: program.clone(),
         arguments: ["-machine", &format!("none,accel={accelerator}"), "-nodefaults", "-no-user-config"]
             .into_iter()
             .chain(["-display", "none"])
@@ -56,17 +62,35 @@ pub async fn gather(qemu: Option<PathBuf>) -> Result<Facts> {
         limits: Limits::default(),
     };
     let (process, machine) = launch.start().await.context("QEMU cannot be asked")?;
-    let told = ask::facts(&machine, usable, kubernetes_name(architecture)).await;
+    let told = ask(&machine, &program, usable, kubernetes_name(architecture)).await;
     process.end().await;
-    let mut facts = told.context("QEMU did not answer")?;
+    let (mut facts, answers) = told?;
     if usable {
         let abilities = tokio::task::spawn_blocking(kvm::abilities).await?;
         facts.hyperv = abilities.hyperv.into_iter().map(str::to_owned).collect();
         facts.tsc = abilities.tsc.map(|tsc| Tsc { frequency: tsc.frequency, scalable: tsc.scalable });
     }
     narrow(&mut facts, Path::new("/sys"));
-    facts.foreign_architectures = foreign(architecture, is_in_path);
-    Ok(facts)
+    facts.foreign_architectures = foreign(architecture, |name| program::in_path(name).is_some());
+    Ok((facts, answers))
+}
+
+async fn ask(
+    machine: &Machine,
+    program: &Path,
+    kvm: bool,
+    architecture: &str,
+) -> Result<(Facts, QemuAnswers)> {
+    let facts = ask::facts(machine, kvm, architecture).await.context("QEMU did not answer")?;
+    let types = machine.types().await.context("QEMU does not tell what devices it has")?;
+    let machines = machine.machine_types().await.context("QEMU does not tell what machines it has")?;
+    let machines = machines.into_iter().map(|one| (one.name, one.alias));
+    let program = ProgramFile::of(program).with_context(|| format!("read {}", program.display()))?;
+    // Elsewhere guests have the host's CPU as it is, or one that is the same for all.
+    let named = kvm && architecture == "amd64";
+    let cpu = if named { facts.cpu.clone() } else { HostCpu::default() };
+    let qemu = QemuFacts::told(machine.qmp().version().major_minor(), types, machines);
+    Ok((facts, QemuAnswers { program, kvm, qemu, cpu }))
 }
 
 /// What QEMU can encrypt, less what this kernel cannot.
@@ -92,11 +116,6 @@ fn foreign(own: &str, has: impl Fn(&str) -> bool) -> Vec<String> {
         .collect()
 }
 
-fn is_in_path(program: &str) -> bool {
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|at| at.join(program).exists()))
-}
-
 fn kubernetes_name(architecture: &str) -> &str {
     match architecture {
         "x86_64" => "amd64",
@@ -109,7 +128,7 @@ fn kubernetes_name(architecture: &str) -> &str {
 mod tests {
     use super::*;
     use crate::devices::testing::Tree;
-    use crate::labels::facts::Encryption;
+    use crate::labels::facts::{Encryption, MachineType};
 
     #[test]
     fn the_kernel_has_a_say_in_encryption() {
@@ -150,14 +169,18 @@ mod tests {
     /// The QEMU of this machine, whichever it is.
     #[tokio::test]
     async fn asks_a_real_qemu() {
-        let facts = gather(None).await.unwrap();
+        let (facts, answers) = gather(None).await.unwrap();
         let tree = Tree::new();
         let path = tree.path().join(FILE);
-        facts.write(&path).unwrap();
+        write(&facts, &path).unwrap();
         assert_eq!(Facts::read(&path).unwrap(), facts);
         println!("{}", std::fs::read_to_string(&path).unwrap());
 
+        assert_eq!(answers.kvm, facts.kvm);
+        assert!(answers.qemu.devices.contains("virtio-scsi-pci"));
         assert!(!facts.machine_types.is_empty());
+        let known = |one: &MachineType| one.name == "none" || answers.qemu.machines.contains_key(&one.name);
+        assert!(facts.machine_types.iter().all(known));
         if facts.architecture == "amd64" {
             assert!(facts.machine_types.iter().any(|one| one.name == "q35"));
             assert!(facts.models.iter().any(|model| model.name == "Penryn" && model.usable));

@@ -158,8 +158,10 @@ impl Instances {
             memory.on_node.network = Some(prepared.network.clone());
             memory.on_node.selinux = Some(prepared.selinux_context.clone());
         });
-        let options = options(vmi, &config, &self.topology, &prepared.network);
+        let mut options = options(vmi, &config, &self.topology, &prepared.network);
         let print = fingerprint(vmi, &options);
+        // Beside what a machine is made of: it only spares the launcher to ask.
+        options.qemu_json.clone_from(&self.qemu);
         launcher.sync(vmi, options).await.map_err(refused)?;
         self.memory.change(uid, |memory| memory.synced = Some(print));
         self.learn(uid, &launcher).await?;

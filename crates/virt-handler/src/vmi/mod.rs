@@ -76,6 +76,8 @@ pub struct Instances {
     pub configuration: Configuration,
     /// The NUMA nodes of this host.
     pub topology: Topology,
+    /// What QEMU was asked on this node, as launchers are told; empty if it was not.
+    pub qemu: Vec<u8>,
     /// Whether this node's CPU has a name that other nodes know.
     pub host_model: Arc<AtomicBool>,
     /// What the handler counts.

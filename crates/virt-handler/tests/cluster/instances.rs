@@ -62,6 +62,7 @@ async fn instances(test: &Test, stop: &CancellationToken) -> Result<Instances> {
         recorder: Recorder::new(test.client(), "virt-handler"),
         configuration: Configuration::fixed(ClusterConfig::default()),
         topology: topology(),
+        qemu: Vec::new(),
         host_model: Arc::default(),
         own: Own::new(&Metrics::new()),
         tellers,

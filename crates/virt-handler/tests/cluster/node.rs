@@ -12,7 +12,7 @@ use kubevirt_admission::ClusterConfig;
 use kubevirt_api::kubevirt::KubeVirt;
 use kubevirt_api::names::{annotations, events, labels, resources};
 use kubevirt_component::{Configuration, Recorder};
-use kubevirt_virt_handler::labels::facts::Facts;
+use kubevirt_virt_handler::labels::facts::{Facts, write};
 use kubevirt_virt_handler::{devices, heartbeat, labels as labeller};
 use serde_json::{Value, json};
 use test_kit::{API_SERVER, Shared, Test};
@@ -66,11 +66,11 @@ async fn a_node_is_labelled_once_and_for_all() -> Result<()> {
         .run("labels", async |test| {
             let stale = json!({ "labels": { "cpu-model.node.kubevirt.io/Stale": "true", "zone": "one" } });
             let node = Bare::new(test, &stale).await?;
-            let facts = labeller::program::gather(None).await?;
+            let (facts, _) = labeller::program::gather(None).await?;
             let folder = std::env::temp_dir().join(&node.name);
             std::fs::create_dir_all(&folder)?;
             let path = folder.join(labeller::facts::FILE);
-            facts.write(&path)?;
+            write(&facts, &path)?;
             let recorder = Recorder::new(test.client(), "virt-handler");
 
             let (configuration, configured) = watch::channel(config(&json!({})));

@@ -2,14 +2,15 @@
 
 mod cpu;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use kubevirt_domain::QemuFacts;
 use kubevirt_domain::domain::Architecture;
 use kubevirt_domain::facts::HostCpu;
 use kubevirt_host::kvm::{self, Accelerator, Kvm, NoAccelerator};
-use kubevirt_qemu::process::{Launch, StartError};
+use kubevirt_launcher_rpc::qemu::{ProgramFile, QemuAnswers};
+use kubevirt_qemu::process::{Launch, StartError, program as programs};
 use kubevirt_qemu::qmp::QmpError;
 use tokio::sync::OnceCell;
 
@@ -63,11 +64,8 @@ impl Host {
         &self.firmware
     }
 
-    /// Finds out everything now, so that nobody has to wait for it later.
+    /// Finds out now what nobody else knows, so that nobody has to wait for it later.
     pub(crate) async fn learn(&self) {
-        if let Err(error) = self.qemu().await {
-            tracing::error!(%error, "QEMU cannot be asked what it has");
-        }
         match self.accelerator().await {
             Ok(Accelerator::Kvm) => tracing::info!("machines run with KVM"),
             Ok(Accelerator::Emulation { because }) => {
@@ -91,7 +89,34 @@ impl Host {
         kvm::accelerator(kvm, self.allow_emulation, self.use_emulation)
     }
 
-    /// What QEMU has. The answer is the same for the launcher's life, so it is asked once, early.
+    /// Takes over what was asked on this node before, if the same would be asked here: every QEMU that need not start
+    /// leaves the node to those that must.
+    pub(crate) async fn hear(&self, answers: &[u8]) {
+        if answers.is_empty() || self.told.initialized() {
+            return;
+        }
+        match self.fitting(answers).await {
+            Ok(Some(told)) => {
+                tracing::info!("this QEMU was asked before on this node");
+                drop(self.told.set(told));
+            }
+            Ok(None) => tracing::info!("this node was asked about another QEMU than this one"),
+            Err(error) => tracing::warn!(%error, "what is known of QEMU on this node is of no use"),
+        }
+    }
+
+    async fn fitting(&self, answers: &[u8]) -> io::Result<Option<Told>> {
+        let QemuAnswers { program: asked, kvm, qemu, cpu } = serde_json::from_slice(answers)?;
+        let ours = ProgramFile::of(&program(self.architecture))?;
+        let fits = asked == ours && kvm == self.uses_kvm().await;
+        Ok(fits.then_some(Told { qemu, cpu }))
+    }
+
+    async fn uses_kvm(&self) -> bool {
+        matches!(self.accelerator().await, Ok(Accelerator::Kvm))
+    }
+
+    /// What QEMU has. The answer is the same for the launcher's life, so it is asked once.
     pub(crate) async fn qemu(&self) -> Result<QemuFacts, ProbeError> {
         self.told().await.map(|told| told.qemu.clone())
     }
@@ -103,21 +128,14 @@ impl Host {
     }
 
     async fn told(&self) -> Result<&Told, ProbeError> {
-        let ask = || async {
-            let kvm = matches!(self.accelerator().await, Ok(Accelerator::Kvm));
-            probe(self.architecture, kvm).await
-        };
+        let ask = || async { probe(self.architecture, self.uses_kvm().await).await };
         self.told.get_or_try_init(ask).await
     }
 }
 
-/// The program of an architecture: by its own name, or as distributions name the one for their own architecture.
+/// The program of an architecture.
 pub(crate) fn program(architecture: Architecture) -> PathBuf {
-    let other = Path::new("/usr/libexec/qemu-kvm");
-    let name = architecture.qemu_program();
-    let in_path = std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()));
-    if !in_path && other.is_file() { other.to_owned() } else { name.into() }
+    programs::qemu(architecture.qemu_program())
 }
 
 async fn probe(architecture: Architecture, kvm: bool) -> Result<Told, ProbeError> {
@@ -130,14 +148,8 @@ async fn probe(architecture: Architecture, kvm: bool) -> Result<Told, ProbeError
     };
     let (process, machine) = orphans::start(launch).await?;
     let version = machine.qmp().version().major_minor();
-    let devices: BTreeSet<String> = machine.types().await?.into_iter().collect();
-    let mut machines = BTreeMap::new();
-    for kind in machine.machine_types().await? {
-        if let Some(alias) = kind.alias {
-            machines.insert(alias, kind.name.clone());
-        }
-        machines.insert(kind.name.clone(), kind.name);
-    }
+    let (types, machines) = (machine.types().await?, machine.machine_types().await?);
+    let qemu = QemuFacts::told(version, types, machines.into_iter().map(|one| (one.name, one.alias)));
     let mut cpu = HostCpu::default();
     // Elsewhere guests have the host's CPU as it is.
     if kvm && architecture == Architecture::Amd64 {
@@ -147,7 +159,7 @@ async fn probe(architecture: Architecture, kvm: bool) -> Result<Told, ProbeError
         }
     }
     process.end().await;
-    Ok(Told { qemu: QemuFacts { version, devices, machines }, cpu })
+    Ok(Told { qemu, cpu })
 }
 
 /// The name that Kubernetes has for an architecture of Rust.
@@ -156,5 +168,50 @@ fn go_name(rust: &str) -> &str {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> Host {
+        Host {
+            architecture: Architecture::Amd64,
+            told: OnceCell::new(),
+            kvm: OnceCell::new(),
+            allow_emulation: true,
+            use_emulation: true,
+            firmware: PathBuf::new(),
+        }
+    }
+
+    /// Answers that no real QEMU gives.
+    fn answers(program: &Path, kvm: bool) -> Vec<u8> {
+        let answers = QemuAnswers {
+            program: ProgramFile::of(program).unwrap(),
+            kvm,
+            qemu: QemuFacts { version: (1, 0), ..QemuFacts::default() },
+            cpu: HostCpu::default(),
+        };
+        serde_json::to_vec(&answers).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_the_node_was_told_is_not_asked_again() {
+        let qemu = program(Architecture::Amd64);
+        let other = std::env::current_exe().unwrap();
+        for (answers, taken) in [
+            (answers(&qemu, false), true),
+            (answers(&qemu, true), false),
+            (answers(&other, false), false),
+            (b"{}".to_vec(), false),
+            (Vec::new(), false),
+        ] {
+            let host = host();
+            host.hear(&answers).await;
+            let version = host.qemu().await.unwrap().version;
+            assert_eq!(version == (1, 0), taken, "{}", String::from_utf8_lossy(&answers));
+        }
     }
 }

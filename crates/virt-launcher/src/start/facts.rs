@@ -26,6 +26,7 @@ impl Launcher {
         options: &VirtualMachineOptions,
         purpose: Purpose,
     ) -> Result<Domain, CommandError> {
+        self.host.hear(&options.qemu_json).await;
         let prepared = self.prepare_volumes(vmi, purpose).await?;
         let wirings = network::wirings(&options.network_json)?;
         self.serve_dhcp(vmi, &wirings)?;
