@@ -44,7 +44,21 @@ kind! {
     status: VirtualMachineInstanceStatus
 }
 
+/// The longest label of a host name.
+const LONGEST_HOSTNAME: usize = 63;
+
 impl VirtualMachineInstance {
+    /// What the guest and its pod are called: as is asked for, or as much of the name as can be a label.
+    pub fn hostname(&self) -> String {
+        if let Some(own) = self.spec.hostname.as_ref().filter(|own| !own.is_empty()) {
+            return own.clone();
+        }
+        let name = self.metadata.name.as_deref().unwrap_or_default();
+        let first: String =
+            name.split('.').next().unwrap_or_default().chars().take(LONGEST_HOSTNAME).collect();
+        first.trim_end_matches('-').to_owned()
+    }
+
     /// Whether it has ended and will not run again.
     pub fn is_final(&self) -> bool {
         let phase = self.status.as_ref().and_then(|status| status.phase.as_ref());
@@ -146,5 +160,32 @@ open_enum! {
     /// How the guest starts; only `Paused` exists.
     pub enum StartStrategy {
         Paused = "Paused",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_name_is_a_label() {
+        let hostname = |name: &str, own: Option<&str>| {
+            let mut vmi = VirtualMachineInstance::default();
+            vmi.metadata.name = Some(name.to_owned());
+            vmi.spec.hostname = own.map(str::to_owned);
+            vmi.hostname()
+        };
+        let long = "x".repeat(70);
+        let cut_at_a_dash = format!("{}-{long}", "a".repeat(62));
+        for (name, own, expected) in [
+            ("web", None, "web"),
+            ("web.example", None, "web"),
+            ("web", Some(""), "web"),
+            ("web", Some("own"), "own"),
+            (&long, None, &long[..63]),
+            (&cut_at_a_dash, None, &cut_at_a_dash[..62]),
+        ] {
+            assert_eq!(hostname(name, own), expected, "{name} {own:?}");
+        }
     }
 }

@@ -66,9 +66,8 @@ fn settings(vmi: &VirtualMachineInstance, network: &str, resolv: ResolvConf) -> 
     let options = interfaces
         .filter(|interface| interface.name == network)
         .find_map(|interface| interface.dhcp_options.as_ref());
-    let name = vmi.metadata.name.clone().unwrap_or_default();
     Settings {
-        hostname: vmi.spec.hostname.clone().filter(|name| !name.is_empty()).unwrap_or(name),
+        hostname: vmi.hostname(),
         resolv,
         subdomain: vmi.spec.subdomain.clone(),
         extra: options.map(extra).unwrap_or_default(),
@@ -98,7 +97,7 @@ mod tests {
     #[test]
     fn what_the_vmi_says_of_dhcp_is_told() {
         let vmi = serde_json::from_value(json!({
-            "metadata": {"name": "web", "namespace": "default"},
+            "metadata": {"name": "web.example", "namespace": "default"},
             "spec": {"subdomain": "sub", "domain": {"devices": {"interfaces": [
                 {"name": "default", "masquerade": {}},
                 {"name": "boot", "bridge": {}, "dhcpOptions": {

@@ -12,9 +12,6 @@ use kubevirt_api::vmi::volumes::Volume;
 
 use super::text;
 
-/// The longest host name.
-const LONGEST_HOSTNAME: usize = 63;
-
 /// The VMI's volumes.
 pub(super) fn volumes(vmi: &VirtualMachineInstance) -> impl Iterator<Item = &Volume> {
     vmi.spec.volumes.iter().flatten()
@@ -68,16 +65,6 @@ pub(super) fn plugged(vmi: &VirtualMachineInstance) -> BTreeSet<&str> {
 /// The image that the machine's kernel comes in.
 pub(super) fn kernel_container(vmi: &VirtualMachineInstance) -> Option<&KernelBootContainer> {
     vmi.spec.domain.firmware.as_ref()?.kernel_boot.as_ref()?.container.as_ref()
-}
-
-/// Host name of the pod and of the guest.
-pub(super) fn hostname(vmi: &VirtualMachineInstance) -> String {
-    if let Some(own) = text(&vmi.spec.hostname) {
-        return own;
-    }
-    let name = vmi.metadata.name.as_deref().unwrap_or_default();
-    let first = name.split('.').next().unwrap_or_default();
-    first.chars().take(LONGEST_HOSTNAME).collect()
 }
 
 /// The service account whose token the guest sees.

@@ -22,7 +22,7 @@ pub(super) fn of(vmi: &VirtualMachineInstance) -> BTreeMap<String, String> {
     let mut set = |name: &str, value: String| all.insert(name.to_owned(), value);
     set(labels::APP, values::app::LAUNCHER.to_owned());
     set(labels::CREATED_BY, vmi.metadata.uid.clone().unwrap_or_default());
-    set(labels::VM_NAME, instance::hostname(vmi));
+    set(labels::VM_NAME, vmi.hostname());
     set(labels::VMI_ID, id(vmi.metadata.name.as_deref().unwrap_or_default()));
     if let Some(inject) = instance::annotation(vmi, istio::INJECT) {
         set(istio::INJECT, inject.to_owned());

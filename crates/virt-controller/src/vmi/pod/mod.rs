@@ -100,7 +100,7 @@ fn spec(vmi: &VirtualMachineInstance, around: &Surroundings<'_>) -> PodSpec {
     let own = &vmi.spec;
     let account = instance::volume_account(vmi);
     PodSpec {
-        hostname: Some(instance::hostname(vmi)),
+        hostname: Some(vmi.hostname()),
         subdomain: text(&own.subdomain),
         security_context: Some(security::pod(vmi, around)),
         termination_grace_period_seconds: Some(command::grace_period(vmi) + command::GRACE_MARGIN),

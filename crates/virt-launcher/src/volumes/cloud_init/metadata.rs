@@ -8,9 +8,6 @@ use serde::Serialize;
 
 use super::{DataSource, Device};
 
-/// Longest label of a host name.
-const LONGEST_LABEL: usize = 63;
-
 /// Who a machine is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
@@ -33,12 +30,11 @@ impl Machine {
         let metadata = &vmi.metadata;
         let firmware = vmi.spec.domain.firmware.as_ref().and_then(|firmware| text(&firmware.uuid));
         let name = text(&metadata.name).unwrap_or_default();
-        let label: String = name.split('.').next().unwrap_or_default().chars().take(LONGEST_LABEL).collect();
         let annotation =
             |key: &str| metadata.annotations.as_ref()?.get(key).cloned().filter(|it| !it.is_empty());
         Self {
             namespace: text(&metadata.namespace).unwrap_or_default(),
-            hostname: text(&vmi.spec.hostname).unwrap_or(label),
+            hostname: vmi.hostname(),
             name,
             // A guest takes a new one for a new machine, so without firmware it is the one that lasts.
             uuid: firmware.or_else(|| text(&metadata.uid)).unwrap_or_default(),
@@ -125,8 +121,6 @@ mod tests {
         let mut vmi = plain();
         assert_eq!(Machine::of(&vmi).hostname, "web");
         assert_eq!(Machine::of(&vmi).uuid, "u-1");
-        vmi.metadata.name = Some("x".repeat(70));
-        assert_eq!(Machine::of(&vmi).hostname, "x".repeat(63));
         vmi.spec.hostname = Some("own".into());
         vmi.spec.domain.firmware = Some(serde_json::from_str(r#"{"uuid":"f-1"}"#).unwrap());
         let of = |key: &str, value: &str| (key.to_owned(), value.to_owned());
