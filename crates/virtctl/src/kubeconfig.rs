@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use kube::config::{
-    AuthInfo, Cluster, Config, Context, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext,
+    AuthInfo, Cluster, Config, Context, Kubeconfig, KubeconfigError, NamedAuthInfo, NamedCluster,
+    NamedContext,
 };
 
 use crate::cluster::Flags;
@@ -15,9 +16,17 @@ const ONE: &str = "virtctl";
 /// Why no kubeconfig leads to a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file cannot be read or understood.
+    /// A file cannot be read, or leads nowhere.
     #[error(transparent)]
-    File(#[from] kube::config::KubeconfigError),
+    File(#[from] KubeconfigError),
+    /// A file cannot be understood. There may be several, so it is named.
+    #[error("error loading config file {path:?}: {problem}")]
+    Text {
+        /// Where it is.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A name that nothing in the files has.
     #[error("{kind} {name:?} does not exist")]
     Unknown {
@@ -32,15 +41,31 @@ pub enum Error {
 /// file that a flag names has to exist.
 pub fn read(flag: Option<&Path>) -> Result<Kubeconfig, Error> {
     if let Some(path) = flag {
-        return Ok(Kubeconfig::read_from(path)?);
+        return file(path);
     }
-    let mut merged = Kubeconfig::default();
-    for path in
-        paths(std::env::var_os("KUBECONFIG"), std::env::home_dir()).iter().filter(|path| path.exists())
-    {
-        merged = merged.merge(Kubeconfig::read_from(path)?)?;
+    let paths = paths(std::env::var_os("KUBECONFIG"), std::env::home_dir());
+    let files = paths.iter().filter(|path| path.exists()).map(|path| file(path));
+    merged(files.collect::<Result<Vec<_>, _>>()?)
+}
+
+fn file(path: &Path) -> Result<Kubeconfig, Error> {
+    Kubeconfig::read_from(path).map_err(|error| match error {
+        KubeconfigError::Parse(problem) => {
+            Error::Text { path: path.to_owned(), problem: problem.to_string() }
+        }
+        other => other.into(),
+    })
+}
+
+/// What the files say together: the first to say something counts. Nobody says which context to use with an empty
+/// name, as files have it that tools write.
+fn merged(files: Vec<Kubeconfig>) -> Result<Kubeconfig, Error> {
+    let mut all = Kubeconfig::default();
+    for mut file in files {
+        file.current_context.take_if(|name| name.is_empty());
+        all = all.merge(file)?;
     }
-    Ok(merged)
+    Ok(all)
 }
 
 /// Where files may be. A user of a pod may have no home, and needs none.
@@ -260,6 +285,44 @@ users:
                 expected.into_iter().map(PathBuf::from).collect::<Vec<_>>(),
                 "{list:?} {home:?}"
             );
+        }
+    }
+
+    #[test]
+    fn the_first_file_that_says_something_counts() {
+        let unsaid = "current-context: ''\nclusters: [{name: c1, cluster: {server: 'https://other'}}]";
+        let two = "current-context: two";
+        for (files, expected) in [
+            (
+                vec![FILES],
+                is("https://one:6443", "ns1", "/ca1", "{client-certificate:/crt1,client-key:/key1}"),
+            ),
+            (
+                vec![unsaid, FILES],
+                is("https://other", "ns1", "", "{client-certificate:/crt1,client-key:/key1}"),
+            ),
+            (vec![two, FILES], is("https://two:6443", "", "", "{as:somebody,token:t2}")),
+            (
+                vec!["", FILES, two],
+                is("https://one:6443", "ns1", "/ca1", "{client-certificate:/crt1,client-key:/key1}"),
+            ),
+            (vec![unsaid], Ok(None)),
+        ] {
+            let read = files.iter().map(|text| Kubeconfig::from_yaml(text).unwrap());
+            let all = merged(read.collect()).unwrap();
+            assert_eq!(told(all, &Flags::default()), expected, "{files:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_named() {
+        let path = std::env::temp_dir().join(format!("virtctl-kubeconfig-{}", std::process::id()));
+        std::fs::write(&path, "clusters: 1").unwrap();
+        let broken = file(&path).unwrap_err().to_string();
+        std::fs::remove_file(&path).unwrap();
+        let absent = file(&path).unwrap_err().to_string();
+        for told in [broken, absent] {
+            assert!(told.contains(path.to_str().unwrap()), "{told}");
         }
     }
 
