@@ -22,7 +22,7 @@ pub struct Flags {
     #[arg(long, global = true, hide = true, value_name = "NAME")]
     pub user: Option<String>,
     /// The namespace of this request, instead of the context's
-    #[arg(long, short = 'n', global = true, hide = true)]
+    #[arg(long, short = 'n', global = true, hide = true, value_parser = flags::namespace())]
     pub namespace: Option<String>,
     /// The address and port of the Kubernetes API server
     #[arg(long, short = 's', global = true, hide = true, value_name = "URL")]

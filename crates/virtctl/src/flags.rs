@@ -4,11 +4,23 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, StringValueParser, TypedValueParser};
 
 /// A path, which may also be empty.
 pub fn path() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
+}
+
+/// A namespace, which may be named as `kubectl get namespaces -o name` prints it.
+pub fn namespace() -> impl TypedValueParser<Value = String> {
+    StringValueParser::new().map(|text| match text.split_once('/') {
+        Some((kind, name)) if is_namespaces(kind) && !name.is_empty() => name.to_owned(),
+        _ => text,
+    })
+}
+
+fn is_namespaces(kind: &str) -> bool {
+    ["namespace", "namespaces", "ns"].iter().any(|word| word.eq_ignore_ascii_case(kind))
 }
 
 /// Pairs as in `key=value,other=value`. The value of a pair that is alone may have commas; one of several may, if the

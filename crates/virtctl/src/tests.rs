@@ -269,6 +269,22 @@ fn the_last_of_a_repeated_flag_counts_and_lists_are_collected() {
 }
 
 #[test]
+fn a_namespace_may_say_what_it_is() {
+    for (given, expected) in [
+        ("a", Some("a")),
+        ("ns/a", Some("a")),
+        ("namespace/a", Some("a")),
+        ("Namespaces/a", Some("a")),
+        ("ns/", Some("ns/")),
+        ("pod/a", Some("pod/a")),
+        ("", None),
+    ] {
+        let cli = parse(&format!("start vm --namespace={given}")).unwrap();
+        assert_eq!(cli.cluster.namespace.as_deref(), expected, "{given}");
+    }
+}
+
+#[test]
 fn every_switch_knows_the_words_of_scripts() {
     for (line, expected) in [
         ("guestfs pvc", Some(true)),
