@@ -189,6 +189,8 @@ fn command_lines_that_scripts_use_are_understood() {
         "vnc a --proxy-only --port 5900 --address=0.0.0.0 --preserve-session",
         "vnc a --vnc-type tiger --vnc-path /opt/v",
         "vnc screenshot a -f - -m",
+        "vnc -n ns screenshot a -f b",
+        "vnc --kubeconfig /a screenshot a --file=b",
         "port-forward vmi/a 8080",
         "port-forward vm/a/ns tcp/8080:80 udp/53 --address ::1",
         "port-forward --stdio=true vmi/a/ns 22",

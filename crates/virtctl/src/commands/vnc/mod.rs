@@ -25,7 +25,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Starts a viewer (remote-viewer or vncviewer), or with --proxy-only prints the port where one can connect.
 #[derive(Debug, clap::Args)]
 #[command(
-    args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "  # Show the display of 'testvmi':
   {program} vnc testvmi
