@@ -11,7 +11,7 @@ use crate::{Cli, dialect};
 
 /// Commands and their flags; `=` takes a value, `=?` may take one, `/x` is the short form. Those of KubeVirt, and two of our own.
 const COMMANDS: [(&str, &str); 55] = [
-    ("addvolume", "bus= cache= disk-type= dry-run persist serial= volume-name="),
+    ("addvolume", "bus= cache= disk-name= disk-type= dry-run persist serial= volume-name="),
     ("adm", ""),
     (
         "adm log-verbosity",

@@ -15,12 +15,18 @@ use crate::failure::Failure;
 use crate::output::say;
 use crate::subresource::{Kind, escaped};
 
+/// The most letters that the name of a disk has.
+const LONGEST: usize = 63;
+
 /// Add a volume to a running virtual machine.
 ///
 /// The volume stays: it is also there after the next restart.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "  # Attach a volume, with a serial number by which the guest can tell it:
   {program} addvolume fedora --volume-name=example-dv --serial=1234567890
+
+  # Attach a volume whose name is too long for a disk:
+  {program} addvolume fedora --volume-name=example-dv --disk-name=data
 
   # Attach a volume to the virtio bus, without the host's cache:
   {program} addvolume fedora --volume-name=example-dv --bus=virtio --cache=none")]
@@ -31,7 +37,10 @@ pub struct Arguments {
     /// The DataVolume or PersistentVolumeClaim to attach
     #[arg(long, value_name = "NAME")]
     volume_name: String,
-    /// Serial number of the disk, by which the guest can tell it; the volume's name if not given
+    /// Name of the disk and its volume in the machine; the name of what is attached if not given
+    #[arg(long, value_name = "NAME")]
+    disk_name: Option<String>,
+    /// Serial number of the disk, by which the guest can tell it; the disk's name if not given
     #[arg(long)]
     serial: Option<String>,
     /// How writes are cached: none, writethrough or writeback
@@ -58,7 +67,7 @@ impl Arguments {
         let session = connect.session().await?;
         let source = source(session, &self.volume_name).await.context("error adding volume")?;
         let mut body = dry_run_body(self.dry_run);
-        body["name"] = self.volume_name.as_str().into();
+        body["name"] = disk["name"].clone();
         body["disk"] = disk;
         body["volumeSource"] = source;
         ask(session, &self.name, "addvolume", &body).await.context("error adding volume")?;
@@ -66,7 +75,22 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// What the machine calls the disk, which is a word of its specification and no longer than those.
+    fn disk_name(&self) -> Result<&str> {
+        let own = self.disk_name.as_deref().filter(|name| !name.is_empty());
+        let name = own.unwrap_or(&self.volume_name);
+        if name.len() <= LONGEST {
+            return Ok(name);
+        }
+        if own.is_some() {
+            bail!("Invalid disk name {name}, must not exceed {LONGEST} characters");
+        }
+        let what = format!("Invalid volume name {name}, must not exceed {LONGEST} characters");
+        Err(Failure::new(what, "Give it a shorter name in the machine with --disk-name.").into())
+    }
+
     fn disk(&self) -> Result<Value> {
+        let name = self.disk_name()?;
         let bus = self.bus.as_str();
         let mut disk = match (self.disk_type.as_str(), bus) {
             ("disk", "scsi" | "virtio") => json!({ "disk": { "bus": bus } }),
@@ -79,8 +103,8 @@ impl Arguments {
                 bail!("Invalid disk type '{other}'. Only LUN and Disk are supported: use lun or disk.")
             }
         };
-        disk["name"] = self.volume_name.as_str().into();
-        disk["serial"] = self.serial.as_ref().unwrap_or(&self.volume_name).as_str().into();
+        disk["name"] = name.into();
+        disk["serial"] = self.serial.as_deref().filter(|serial| !serial.is_empty()).unwrap_or(name).into();
         match self.cache.as_deref() {
             None | Some("") => {}
             Some(cache @ ("none" | "writethrough" | "writeback")) => disk["cache"] = cache.into(),
@@ -129,6 +153,7 @@ mod tests {
         Arguments {
             name: "vm".into(),
             volume_name: "data".into(),
+            disk_name: None,
             serial: None,
             cache: (!cache.is_empty()).then(|| cache.to_owned()),
             disk_type: disk_type.into(),
@@ -155,6 +180,35 @@ mod tests {
             ("disk", "scsi", "unsafe", None),
         ] {
             assert_eq!(arguments(disk_type, bus, cache).disk().ok(), expected, "{disk_type} {bus} {cache}");
+        }
+    }
+
+    #[test]
+    fn a_disk_is_named_by_its_volume_or_as_it_was_asked_for() {
+        let long = "a".repeat(64);
+        for (volume, disk_name, serial, expected) in [
+            ("data", None, None, Ok(("data", "data"))),
+            ("data", Some(""), Some(""), Ok(("data", "data"))),
+            ("data", None, Some("1234"), Ok(("data", "1234"))),
+            ("data", Some("b"), None, Ok(("b", "b"))),
+            ("data", Some("b"), Some("1234"), Ok(("b", "1234"))),
+            (&long, Some("b"), None, Ok(("b", "b"))),
+            (&long, None, None, Err("Invalid volume name")),
+            ("data", Some(&long), None, Err("Invalid disk name")),
+        ] {
+            let arguments = Arguments {
+                volume_name: volume.to_owned(),
+                disk_name: disk_name.map(str::to_owned),
+                serial: serial.map(str::to_owned),
+                ..arguments("disk", "scsi", "")
+            };
+            match (arguments.disk(), expected) {
+                (Ok(disk), Ok((name, serial))) => {
+                    assert_eq!((&disk["name"], &disk["serial"]), (&json!(name), &json!(serial)));
+                }
+                (Err(error), Err(words)) => assert!(error.to_string().starts_with(words), "{error}"),
+                (found, _) => panic!("{volume} {disk_name:?} {serial:?}: {found:?}"),
+            }
         }
     }
 }
