@@ -15,6 +15,7 @@ pub mod failure;
 mod farewell;
 pub mod flags;
 mod kubeconfig;
+mod local;
 mod manifest;
 mod names;
 pub mod output;

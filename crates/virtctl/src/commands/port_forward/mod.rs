@@ -13,6 +13,7 @@ use kubevirt_streams::{Stream, Upgraded, join};
 use self::ports::{Port, Protocol};
 use crate::connect::{Connect, Session};
 use crate::failure::Failure;
+use crate::local;
 use crate::output::note;
 use crate::subresource::{Error, Kind};
 use crate::target::Target;
@@ -94,7 +95,7 @@ impl Arguments {
             return through_standard_streams(tunnel).await;
         }
         for tunnel in tunnels {
-            let local = self.local(tunnel.port.local).await?;
+            let local = local::address(&self.address, tunnel.port.local).await?;
             match tunnel.port.protocol {
                 Protocol::Tcp => tcp::forward(tunnel, local).await?,
                 Protocol::Udp => udp::forward(tunnel, local).await?,
@@ -102,17 +103,6 @@ impl Arguments {
         }
         tokio::signal::ctrl_c().await.context("signals cannot be waited for")?;
         Ok(ExitCode::SUCCESS)
-    }
-
-    async fn local(&self, port: u16) -> Result<SocketAddr> {
-        tokio::net::lookup_host((self.address.as_str(), port))
-            .await
-            .ok()
-            .and_then(|mut found| found.next())
-            .ok_or_else(|| {
-                let what = format!("{} is not an address of this machine", self.address);
-                Failure::new(what, "Give an IP address or a name that leads to one with --address.").into()
-            })
     }
 }
 

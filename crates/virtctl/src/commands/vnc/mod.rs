@@ -14,6 +14,7 @@ use super::console::warn_if_paused;
 use crate::connect::Connect;
 use crate::failure::Failure;
 use crate::farewell;
+use crate::local;
 use crate::output::say;
 use crate::subresource::Kind;
 
@@ -108,9 +109,10 @@ impl Arguments {
     }
 
     async fn listen(&self) -> Result<TcpListener> {
-        let address = if self.proxy_only { self.address.as_str() } else { "127.0.0.1" };
-        TcpListener::bind((address, self.port)).await.map_err(|error| {
-            let what = format!("can't listen on {address}:{}: {error}", self.port);
+        let host = if self.proxy_only { self.address.as_str() } else { "127.0.0.1" };
+        let address = local::address(host, self.port).await?;
+        TcpListener::bind(address).await.map_err(|error| {
+            let what = format!("can't listen on {address}: {error}");
             Failure::new(what, "Choose another with --address and --port; port 0 is any that is free.").into()
         })
     }
