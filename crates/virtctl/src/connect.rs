@@ -53,6 +53,11 @@ impl Connect {
         self.session.get_or_try_init(|| async { Session::open(self.config().await?) }).await
     }
 
+    /// The cluster, if something has been asked of it.
+    pub fn opened(&self) -> Option<&Session> {
+        self.session.get()
+    }
+
     /// The namespace that is meant where none is named. Needs a kubeconfig at most, not a cluster.
     pub async fn namespace(&self) -> Result<String> {
         if let Some(namespace) = &self.flags.namespace {

@@ -38,6 +38,13 @@ impl Refusal {
     }
 }
 
+/// Whether it was the cluster that refused something, and so is there to be asked for more.
+pub fn is_refused(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .any(|cause| cause.is::<Refusal>() || matches!(cause.downcast_ref(), Some(kube::Error::Api(_))))
+}
+
 /// Everything that is known about a failure, with a line that names a next step where there is one.
 pub fn words(error: &anyhow::Error) -> String {
     let what = causes(error).join(": ");

@@ -38,7 +38,7 @@ use anyhow::{Context as _, Result};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
-use crate::commands::Command;
+use crate::commands::{Command, version};
 use crate::connect::Connect;
 use crate::output::note;
 use crate::program::Program;
@@ -77,13 +77,25 @@ pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
         .build()
         .context("no asynchronous runtime could be made")?;
     let connect = Connect::new(cli.cluster, program);
-    let result = runtime.block_on(cli.command.run(&connect));
+    let result = runtime.block_on(done(cli.command, &connect));
     // A read of standard input cannot be called back: nobody waits for it.
     runtime.shutdown_background();
     Ok(result.unwrap_or_else(|error| {
         note!("{}", failure::words_of(&connect.program, &error));
         ExitCode::FAILURE
     }))
+}
+
+/// Runs a command; if the cluster refuses it, whether that is of another version is told as well.
+async fn done(command: Command, connect: &Connect) -> Result<ExitCode> {
+    let result = command.run(connect).await;
+    if let (Err(error), Some(session)) = (&result, connect.opened())
+        && failure::is_refused(error)
+        && let Some(words) = version::difference(session).await
+    {
+        note!("{words}");
+    }
+    result
 }
 
 /// What a command line asks for.

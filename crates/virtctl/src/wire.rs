@@ -14,6 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::cluster::Flags;
+use crate::commands::version;
 use crate::connect::{Connect, Session};
 use crate::farewell;
 use crate::program::Program;
@@ -67,6 +68,8 @@ async fn answer(mut request: Request<Incoming>, seen: Seen) -> Result<Response<F
         Some("stop" | "console") => {
             (409, r#"{"kind":"Status","reason":"Conflict","message":"VM is not running"}"#)
         }
+        Some("subresources.kubevirt.io") => (200, r#"{"name":"subresources.kubevirt.io","versions":[]}"#),
+        Some("version") => (200, r#"{"gitVersion":"v0.46.1"}"#),
         Some("guestosinfo") => (200, r#"{"hostname":"guest"}"#),
         Some("leaving") => (200, LEAVING),
         Some("gone") => (404, r#"{"kind":"Status","reason":"NotFound","code":404,"message":"not found"}"#),
@@ -144,6 +147,9 @@ async fn a_command_is_one_request() {
         put(VM, "start", r#"{"dryRun":["All"]}"#),
         put(VM, "restart", r#"{"gracePeriodSeconds":0}"#),
         put(VM, "stop", "{}"),
+        // A refusal may be one of another version.
+        "GET /apis/subresources.kubevirt.io  Bearer secret".to_owned(),
+        "GET /apis/subresources.kubevirt.io/v1/version  Bearer secret".to_owned(),
         put(VM, "migrate", r#"{"addedNodeSelector":{"k":"v"}}"#),
         put(VMI, "softreboot", ""),
         put(VMI, "pause", "{}"),
@@ -151,6 +157,13 @@ async fn a_command_is_one_request() {
         format!("GET {VMI}/guestosinfo  Bearer secret"),
     ];
     assert_eq!(*seen.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn another_version_is_told_with_a_refusal() {
+    let (address, _) = server().await;
+    let told = version::difference(&session(&address).await).await.unwrap_or_default();
+    assert!(told.contains("different from the KubeVirt version") && told.contains("v0.46.1"), "{told}");
 }
 
 #[tokio::test]

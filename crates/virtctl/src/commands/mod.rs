@@ -35,7 +35,7 @@ mod top;
 mod unpause;
 mod usbredir;
 mod userlist;
-mod version;
+pub(crate) mod version;
 mod vmexport;
 mod vnc;
 mod why;

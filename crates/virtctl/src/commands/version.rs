@@ -1,6 +1,7 @@
 //! `version`: of this program and of the cluster's KubeVirt.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use http::Method;
@@ -12,6 +13,9 @@ use serde::Deserialize;
 use crate::connect::{Connect, Session};
 use crate::output::say;
 use crate::subresource::Error;
+
+/// How long a server may take that is asked in passing.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Print the client and server version information.
 #[derive(Debug, clap::Args)]
@@ -77,6 +81,29 @@ fn own() -> Version {
     }
 }
 
+/// What is told with a failure if the cluster's KubeVirt is not of this program's version, which may be the reason.
+pub async fn difference(session: &Session) -> Option<String> {
+    let server = tokio::time::timeout(PATIENCE, server(session)).await.ok()?.ok()?;
+    differ(VERSION, &server.git_version).then(|| {
+        format!(
+            "You are using a client virtctl version that is different from the KubeVirt version running in the cluster\n\
+             Client Version: {VERSION}\nServer Version: {}\n",
+            server.git_version
+        )
+    })
+}
+
+/// Whether one has what the other has not: what follows the first two numbers only mends.
+fn differ(client: &str, server: &str) -> bool {
+    matches!((numbers(client), numbers(server)), (Some(client), Some(server)) if client != server)
+}
+
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let mut words = version.strip_prefix('v').unwrap_or(version).splitn(3, '.');
+    let numbers = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    words.next().map(|_| numbers)
+}
+
 /// Asks by the version of the API that the server prefers.
 async fn server(session: &Session) -> Result<Version, Error> {
     let group = session.call(Method::GET, &format!("/apis/{}", groups::SUBRESOURCES), None).await?;
@@ -102,5 +129,21 @@ mod tests {
             r#"version.Info{GitVersion:"v1.9.0", GitCommit:"", GitTreeState:"", BuildDate:"", GoVersion:"", Compiler:"", Platform:"linux/amd64"}"#
         );
         assert!(own().to_string().contains(&format!("GitVersion:\"{VERSION}\"")));
+    }
+
+    #[test]
+    fn only_another_release_is_different() {
+        for (client, server, expected) in [
+            (VERSION, "v1.9.3", false),
+            (VERSION, "v1.9.0-rc.2.15+abcdef", false),
+            (VERSION, "v0.46.1", true),
+            ("v1.9.0", "v1.10.0", true),
+            ("v1.9.0", "2.9.0", true),
+            ("v1.9.0", "", false),
+            ("v1.9.0", "v1.8", false),
+            ("v1.9.0", "latest", false),
+        ] {
+            assert_eq!(differ(client, server), expected, "{client} {server}");
+        }
     }
 }
