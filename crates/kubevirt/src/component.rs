@@ -20,7 +20,7 @@ pub struct Component {
 
 /// All components. The launcher is looked up here and parses its own arguments only: there may be hundreds of them,
 /// and none needs to know what the others understand.
-pub const COMPONENTS: [Component; 14] = [
+pub const COMPONENTS: [Component; 15] = [
     Component { name: "up", about: "Everything at once on this machine, without Kubernetes", run: not_yet },
     Component { name: "virt-operator", about: "Installs and updates all other components", run: not_yet },
     Component { name: "virt-api", about: "Admission webhooks and subresources", run: kubevirt_virt_api::run },
@@ -48,6 +48,11 @@ pub const COMPONENTS: [Component; 14] = [
     Component {
         name: "kubectl-virtctl",
         about: "What users do with their machines, as a plugin of kubectl",
+        run: kubevirt_virtctl::run,
+    },
+    Component {
+        name: "oc-virt",
+        about: "What users do with their machines, as a plugin of oc",
         run: kubevirt_virtctl::run,
     },
     Component {
@@ -104,10 +109,11 @@ mod tests {
 
     #[test]
     fn the_name_decides_what_the_binary_is() {
-        let cases: [(&str, Option<&str>); 9] = [
+        let cases: [(&str, Option<&str>); 10] = [
             ("/usr/bin/virt-api --port 8443", Some("virt-api --port 8443")),
             ("/usr/bin/virt-launcher-monitor --name a", Some("virt-launcher-monitor --name a")),
             ("virt-tail", Some("virt-tail")),
+            ("/usr/local/bin/oc-virt start a", Some("oc-virt start a")),
             ("kubevirt virt-probe --command ls -- -l", Some("virt-probe --command ls -- -l")),
             ("/opt/any-name virt-probe", Some("virt-probe")),
             ("kubevirt up", Some("up")),

@@ -4,12 +4,14 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 /// The names that the program has.
-pub const NAMES: [&str; 3] = ["virtctl", "kubectl-virt", "kubectl-virtctl"];
+pub const NAMES: [&str; 4] = ["virtctl", "kubectl-virt", "kubectl-virtctl", "oc-virt"];
+/// The programs that have it as a plugin.
+const HOSTS: [&str; 2] = ["kubectl", "oc"];
 
 /// How the program was called.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Program {
-    /// What help and examples call it: as a plugin of kubectl, `kubectl virt`.
+    /// What help and examples call it: as a plugin of kubectl, `kubectl virt`; of oc, `oc virt`.
     pub name: String,
 }
 
@@ -18,9 +20,9 @@ impl Program {
     pub fn called(first: &OsStr) -> Self {
         let name = Path::new(first).file_name().unwrap_or_default().to_string_lossy();
         let name = name.strip_suffix(".exe").unwrap_or(&name);
-        let name = match name.strip_prefix("kubectl-") {
-            Some(plugin) => format!("kubectl {}", plugin.replace('_', "-")),
-            None => "virtctl".to_owned(),
+        let name = match name.split_once('-') {
+            Some((host, plugin)) if HOSTS.contains(&host) => format!("{host} {}", plugin.replace('_', "-")),
+            _ => "virtctl".to_owned(),
         };
         Self { name }
     }
@@ -53,6 +55,8 @@ mod tests {
             ("/home/me/.krew/bin/kubectl-virt", "kubectl virt"),
             ("kubectl-virtctl", "kubectl virtctl"),
             ("kubectl-virt.exe", "kubectl virt"),
+            ("/usr/bin/oc-virt", "oc virt"),
+            ("my-virt", "virtctl"),
             ("kubevirt", "virtctl"),
             ("", "virtctl"),
         ] {
@@ -64,6 +68,7 @@ mod tests {
     fn the_program_calls_itself_by_a_name_that_it_has() {
         assert_eq!(words(Path::new("/bin/virtctl")), ["/bin/virtctl"]);
         assert_eq!(words(Path::new("/bin/kubectl-virt")), ["/bin/kubectl-virt"]);
+        assert_eq!(words(Path::new("/bin/oc-virt")), ["/bin/oc-virt"]);
         assert_eq!(words(Path::new("/bin/kubevirt")), ["/bin/kubevirt", "virtctl"]);
     }
 }
