@@ -51,10 +51,16 @@ pub fn read(flag: Option<&Path>) -> Result<Kubeconfig, Error> {
 fn file(path: &Path) -> Result<Kubeconfig, Error> {
     Kubeconfig::read_from(path).map_err(|error| match error {
         KubeconfigError::Parse(problem) => {
-            Error::Text { path: path.to_owned(), problem: problem.to_string() }
+            Error::Text { path: path.to_owned(), problem: without_text(&problem.to_string()) }
         }
         other => other.into(),
     })
+}
+
+/// What is wrong and in which line, without the lines themselves that come after it: they hold tokens and keys, and
+/// what is printed ends up in logs.
+fn without_text(problem: &str) -> String {
+    problem.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
 /// What the files say together: the first to say something counts. Nobody says which context to use with an empty
@@ -317,8 +323,9 @@ users:
     #[test]
     fn a_file_that_cannot_be_used_is_named() {
         let path = std::env::temp_dir().join(format!("virtctl-kubeconfig-{}", std::process::id()));
-        std::fs::write(&path, "clusters: 1").unwrap();
+        std::fs::write(&path, "users:\n- {name: a, user: {token: s3cret}\n- [").unwrap();
         let broken = file(&path).unwrap_err().to_string();
+        assert!(broken.contains(": line ") && !broken.contains("s3cret"), "{broken}");
         std::fs::remove_file(&path).unwrap();
         let absent = file(&path).unwrap_err().to_string();
         for told in [broken, absent] {
