@@ -3,7 +3,9 @@
 //! A switch may be given a value (`--dry-run=false`), the last of a repeated flag counts, flags of the cluster may
 //! stand anywhere, and a command may have a flag of its own by the name of one of those.
 
-use clap::builder::PossibleValue;
+use std::any::TypeId;
+
+use clap::builder::{NonEmptyStringValueParser, PossibleValue};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::cluster;
@@ -25,7 +27,7 @@ pub fn adapt(command: Command, program: &Program) -> Command {
 }
 
 fn each(command: Command, name: &str, options: &str) -> Command {
-    let mut command = command.mut_args(|argument| flag(switch(argument)));
+    let mut command = command.mut_args(|argument| word(flag(switch(argument))));
     if let Some(examples) = command.get_after_help().map(ToString::to_string)
         && examples.contains(PROGRAM)
     {
@@ -62,6 +64,15 @@ fn flag(argument: Arg) -> Arg {
         && argument.get_action().takes_values()
         && !argument.is_require_equals_set();
     if valued { argument.allow_hyphen_values(true) } else { argument }
+}
+
+/// A name that is empty comes from a variable that a script has not set, and would be asked for as if it were none.
+fn word(argument: Arg) -> Arg {
+    if argument.is_positional() && argument.get_value_parser().type_id() == TypeId::of::<String>() {
+        argument.value_parser(NonEmptyStringValueParser::new())
+    } else {
+        argument
+    }
 }
 
 fn boolean(text: &str) -> Result<bool, String> {

@@ -240,6 +240,22 @@ fn mistakes_are_named() {
 }
 
 #[test]
+fn an_empty_name_is_a_mistake() {
+    for words in [
+        vec!["start", ""],
+        vec!["stop", "", "--force", "--grace-period=0"],
+        vec!["pause", "vm", ""],
+        vec!["vnc", ""],
+        vec!["vmexport", "delete", ""],
+        vec!["port-forward", "vm/a", ""],
+    ] {
+        let line: Vec<OsString> = std::iter::once("virtctl").chain(words).map(Into::into).collect();
+        let error = crate::parse(&program(), &line).unwrap_err().to_string();
+        assert!(error.contains("a value is required"), "{line:?}: {error}");
+    }
+}
+
+#[test]
 fn a_flag_of_a_command_is_not_one_of_the_cluster() {
     let cli = parse("ssh --username jdoe vmi/a --user admin").unwrap();
     assert_eq!((cli.cluster.username, cli.cluster.user.as_deref()), (None, Some("admin")));
