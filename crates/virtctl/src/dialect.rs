@@ -6,6 +6,7 @@
 use std::any::TypeId;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValue};
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::cluster;
@@ -73,6 +74,17 @@ fn word(argument: Arg) -> Arg {
     } else {
         argument
     }
+}
+
+/// The help of the command that an error says is incomplete. Flags alone, as those of the cluster, ask for nothing.
+pub fn help_instead(mut root: Command, program: &Program, error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(incomplete)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    root.build();
+    let mut words = incomplete.strip_prefix(&program.name)?.split_whitespace();
+    let command = words.try_fold(&mut root, |command, word| command.find_subcommand_mut(word))?;
+    Some(command.render_help().to_string())
 }
 
 fn boolean(text: &str) -> Result<bool, String> {

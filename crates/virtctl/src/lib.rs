@@ -65,7 +65,7 @@ pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let program = Program::called(arguments.first().map(OsString::as_os_str).unwrap_or_default());
     let cli = match parse(&program, arguments) {
         Ok(cli) => cli,
-        Err(error) => return Ok(answer(&error)),
+        Err(error) => return Ok(answer(&program, &error)),
     };
     if cli.cluster.verbosity > 0 {
         kubevirt_logs::init("virtctl", cli.cluster.verbosity);
@@ -111,18 +111,21 @@ pub fn parse(program: &Program, arguments: &[OsString]) -> Result<Cli, clap::Err
 }
 
 /// Prints help or what is wrong with a command line. Scripts expect one for every mistake.
-fn answer(error: &clap::Error) -> ExitCode {
-    match error.kind() {
+fn answer(program: &Program, error: &clap::Error) -> ExitCode {
+    let help = match error.kind() {
+        ErrorKind::MissingSubcommand => {
+            dialect::help_instead(dialect::adapt(Cli::command(), program), program, error)
+        }
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
-        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            output::line(error.render().to_string().trim_end());
-            ExitCode::SUCCESS
-        }
-        _ => {
-            // The terminal may be gone, which changes nothing.
-            let _ = error.print();
-            ExitCode::FAILURE
-        }
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Some(error.render().to_string()),
+        _ => None,
+    };
+    if let Some(help) = help {
+        output::line(help.trim_end());
+        return ExitCode::SUCCESS;
     }
+    // The terminal may be gone, which changes nothing.
+    let _ = error.print();
+    ExitCode::FAILURE
 }

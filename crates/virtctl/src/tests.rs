@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 
+use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory};
 
 use crate::commands::Command;
@@ -252,6 +253,26 @@ fn an_empty_name_is_a_mistake() {
         let line: Vec<OsString> = std::iter::once("virtctl").chain(words).map(Into::into).collect();
         let error = crate::parse(&program(), &line).unwrap_err().to_string();
         assert!(error.contains("a value is required"), "{line:?}: {error}");
+    }
+}
+
+#[test]
+fn flags_without_a_command_ask_for_help() {
+    for (line, expected) in [
+        ("--v=2", Some("Usage: kubectl virt <COMMAND>")),
+        ("create -n ns", Some("Usage: kubectl virt create <COMMAND>")),
+        ("adm --kubeconfig a", Some("Usage: kubectl virt adm <COMMAND>")),
+        ("strat", None),
+        ("vnc -n ns", None),
+    ] {
+        let words: Vec<OsString> =
+            std::iter::once("virtctl").chain(line.split(' ')).map(Into::into).collect();
+        let error = crate::parse(&program(), &words).unwrap_err();
+        let help = (error.kind() == ErrorKind::MissingSubcommand)
+            .then(|| dialect::help_instead(dialect::adapt(Cli::command(), &program()), &program(), &error));
+        let help = help.flatten();
+        assert_eq!(help.is_some(), expected.is_some(), "{line}: {error}");
+        assert!(help.unwrap_or_default().contains(expected.unwrap_or_default()), "{line}");
     }
 }
 
