@@ -15,6 +15,7 @@ pub mod manifest;
 mod memory;
 mod network;
 mod node_loss;
+mod orphans;
 mod probes;
 mod run_strategies;
 mod seed;

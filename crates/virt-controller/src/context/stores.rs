@@ -27,6 +27,8 @@ pub mod index {
     pub const OWNER: &str = "owner";
     /// Instances that nothing controls, by their namespace.
     pub const ORPHAN: &str = "orphan";
+    /// Machines that bear the finalizer of pools though nothing controls them, by their namespace.
+    pub const ABANDONED: &str = "abandoned";
     /// Replica sets and quotas, by their namespace.
     pub const NAMESPACE: &str = "namespace";
     /// Instances and pods, by the node they are on.
@@ -46,7 +48,7 @@ pub mod index {
 /// A store of each kind that controllers read. Clones share what is stored.
 #[derive(Clone)]
 pub struct Stores {
-    /// Virtual machines, by owner, volume and instance type.
+    /// Virtual machines, by owner, volume and instance type, and those that pools left behind.
     pub vms: Store<VirtualMachine>,
     /// Instances, by owner, node, volume and VSOCK context ID.
     pub vmis: Store<VirtualMachineInstance>,
@@ -97,6 +99,7 @@ impl Stores {
         let vms = Watch::<VirtualMachine>::all(client.clone())
             .trim(trim::applied)
             .index(index::OWNER, wakes::owner_uid)
+            .index(index::ABANDONED, wakes::namespace_of_abandoned)
             .index(index::VOLUME, wakes::volumes_of_vm)
             .index(index::TYPE, wakes::types_of_vm)
             .feeds(&queues.vms, wakes::itself)

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
 use kubevirt_admission::instancetype::{Role, revision};
 use kubevirt_api::migration::VirtualMachineInstanceMigration;
-use kubevirt_api::names::labels;
+use kubevirt_api::names::{finalizers, labels};
 use kubevirt_api::pool::VirtualMachinePool;
 use kubevirt_api::replica_set::VirtualMachineInstanceReplicaSet;
 use kubevirt_api::vm::VirtualMachine;
@@ -67,6 +67,12 @@ pub fn namespace(object: &impl Resource) -> Vec<String> {
 /// Index: the namespace of an instance that nothing controls.
 pub fn namespace_of_orphan(vmi: &VirtualMachineInstance) -> Vec<String> {
     if controller(vmi).is_some() { vec![] } else { namespace(vmi) }
+}
+
+/// Index: the namespace of a machine that a pool holds though nothing controls it any more.
+pub fn namespace_of_abandoned(vm: &VirtualMachine) -> Vec<String> {
+    let is_held = vm.finalizers().iter().any(|finalizer| finalizer == finalizers::POOL);
+    if is_held && controller(vm).is_none() { namespace(vm) } else { vec![] }
 }
 
 /// The machine of the name of an instance, whose it is or which it stands in the way of. Instances of replica sets, and

@@ -28,6 +28,9 @@ pub struct Observed {
     pub selector: Selector,
     /// The machines that say that they belong to it.
     pub machines: Vec<Arc<VirtualMachine>>,
+    /// The machines of its namespace that a pool holds and nothing controls: whoever deletes a pool may have its
+    /// machines orphaned before we have let go of them.
+    pub abandoned: Vec<Arc<VirtualMachine>>,
     /// How the pool looked when machines were made.
     pub revisions: Vec<Arc<ControllerRevision>>,
     /// The instance of a machine.
@@ -136,8 +139,9 @@ pub fn decide(observed: &Observed, now: Timestamp) -> Plan {
     }
     let (machines, strangers): (Vec<_>, Vec<_>) =
         observed.machines.iter().cloned().partition(|vm| observed.selector.matches(vm.labels()));
-    if !strangers.is_empty() {
-        return Plan::of(Stage::ScaleIn, strangers.into_iter().map(Action::Release).collect());
+    let parting: Vec<_> = strangers.into_iter().map(Action::Release).chain(abandoned(observed)).collect();
+    if !parting.is_empty() {
+        return Plan::of(Stage::ScaleIn, parting);
     }
     if pool.spec.paused == Some(true) {
         return Plan::default();
@@ -157,10 +161,21 @@ fn settle(observed: &Observed, machines: &[Arc<VirtualMachine>]) -> Plan {
     plans.find(|plan| !plan.actions.is_empty() || plan.again.is_some()).unwrap_or_default()
 }
 
+/// Machines that nobody but us would ever let go.
+fn abandoned(observed: &Observed) -> impl Iterator<Item = Action> {
+    let own = observed.abandoned.iter().filter(|vm| observed.selector.matches(vm.labels())).cloned();
+    own.map(|machine| Action::LetGo { machine, keep_disks: false })
+}
+
 /// A pool that goes lets its machines go; the cluster's garbage collection deletes them, or not, as the user said.
 fn deletion(observed: &Observed, held: bool) -> Vec<Action> {
     let machines = observed.machines.iter().filter(|vm| is_held(vm)).cloned();
-    let mut actions: Vec<_> = machines.map(|machine| Action::LetGo { machine, keep_disks: false }).collect();
+    let machines = machines.map(|machine| Action::LetGo { machine, keep_disks: false });
+    let mut actions: Vec<_> = machines.chain(abandoned(observed)).collect();
+    // They would outlive a pool whose machines are orphaned.
+    if actions.is_empty() {
+        actions.extend(observed.revisions.iter().map(|kept| Action::ForgetRevision(kept.name_any())));
+    }
     if actions.is_empty() && held {
         actions.push(Action::HoldPool(false));
     }

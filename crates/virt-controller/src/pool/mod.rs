@@ -74,6 +74,7 @@ fn observe(context: &Context, pool: &Arc<VirtualMachinePool>, selector: Selector
         pool: pool.clone(),
         selector,
         machines: stores.vms.by(index::OWNER, &uid),
+        abandoned: stores.vms.by(index::ABANDONED, &namespace),
         revisions: stores.revisions.by(index::OWNER, &uid),
         instance: Box::new(move |name| vmis.get(&NamespacedName::new(namespace.as_str(), name))),
         taken: Box::new(move |name| vms.get(&NamespacedName::new(elsewhere.as_str(), name)).is_some()),

@@ -44,10 +44,13 @@ impl World {
     fn observe(&self) -> Observed {
         let (vms, vmis) = (self.machines.clone(), self.instances.clone());
         let pool = self.pool.clone();
-        let is_ours = |vm: &&VirtualMachine| vm.metadata.owner_references.is_some();
+        let machines = self.machines.iter().cloned().map(Arc::new);
+        let (machines, others): (Vec<_>, Vec<_>) =
+            machines.partition(|vm| vm.metadata.owner_references.is_some());
         Observed {
             selector: Selector::try_from(pool.spec.selector.clone()).unwrap(),
-            machines: self.machines.iter().filter(is_ours).cloned().map(Arc::new).collect(),
+            machines,
+            abandoned: others.into_iter().filter(|vm| is_held(vm)).collect(),
             revisions: self.revisions.iter().cloned().map(Arc::new).collect(),
             pool: Arc::new(pool),
             instance: Box::new(move |name| {
@@ -110,6 +113,7 @@ impl World {
             Action::Release(machine) => {
                 let vm = self.machine(&machine);
                 vm.metadata.owner_references = None;
+                vm.metadata.finalizers = None;
             }
             Action::Update { seen, wanted } => *self.machine(&seen) = *wanted,
             Action::Restart(vmi) => self.instances.retain(|it| it.metadata.name != vmi.metadata.name),
@@ -294,7 +298,26 @@ fn a_pool_that_goes_lets_its_machines_go_first() {
     assert!(plan.actions.iter().all(|action| matches!(action, Action::LetGo { keep_disks: false, .. })));
     world.settle();
     assert!(world.pool.finalizers().is_empty());
-    assert_eq!(world.machines.len(), 2);
+    assert_eq!((world.machines.len(), world.revisions.len()), (2, 0));
+}
+
+#[test]
+fn machines_that_were_orphaned_first_are_let_go_too() {
+    let mut world = World::new(json!({"replicas": 3}));
+    world.settle();
+    world.machines[0].metadata.owner_references = None;
+    world.machines[1].metadata.owner_references = None;
+    world.machines[1].metadata.labels = Some([("app".to_owned(), "other".to_owned())].into());
+    for goes in [false, true] {
+        let mut world = world.clone();
+        world.pool.metadata.deletion_timestamp = goes.then_some(Time(world.now));
+        world.settle();
+        let held: Vec<_> =
+            world.machines.iter().filter(|vm| is_held(vm)).map(ResourceExt::name_any).collect();
+        // The second may be another pool's.
+        let expected: &[&str] = if goes { &["desk-1"] } else { &["desk-1", "desk-2", "desk-3", "desk-4"] };
+        assert_eq!(held, expected, "{goes}");
+    }
 }
 
 #[test]
