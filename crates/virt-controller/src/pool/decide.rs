@@ -17,6 +17,9 @@ use super::{choose, member, revision, update};
 /// As many machines are made or deleted at a time.
 pub const BURST: usize = 250;
 
+/// The finalizer of an object that is deleted after all that it owns.
+const FOREGROUND: &str = "foregroundDeletion";
+
 /// Finds the instance of a machine by its name.
 pub type FindInstance = Box<dyn Fn(&str) -> Option<Arc<VirtualMachineInstance>> + Send + Sync>;
 
@@ -236,7 +239,10 @@ fn leaving(observed: &Observed, machines: &[Arc<VirtualMachine>]) -> Vec<Action>
     let kept = proactive.or(opportunistic);
     let keep_disks = kept.is_some_and(|kept| *kept != StatePreservation::Disabled);
     let going = machines.iter().filter(|vm| is_leaving(vm) && is_held(vm)).cloned();
-    going.map(|machine| Action::LetGo { machine, keep_disks }).collect()
+    // One that goes last, after all that it owns, takes its disks along: they may be those of another template.
+    let goes_last = |vm: &VirtualMachine| vm.finalizers().iter().any(|finalizer| finalizer == FOREGROUND);
+    let keeps = |vm: &VirtualMachine| keep_disks && !goes_last(vm);
+    going.map(|machine| Action::LetGo { keep_disks: keeps(&machine), machine }).collect()
 }
 
 /// Forgets revisions that no machine and no instance was made from.

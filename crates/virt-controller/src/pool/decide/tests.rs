@@ -327,6 +327,9 @@ fn disks_stay_where_the_pool_says_so() {
     world.settle();
     world.machines[0].metadata.deletion_timestamp = Some(Time(world.now));
     assert!(matches!(world.plan().actions[..], [Action::LetGo { keep_disks: true, .. }]));
+    // What makes way for machines with other disks.
+    world.machines[0].finalizers_mut().push(FOREGROUND.to_owned());
+    assert!(matches!(world.plan().actions[..], [Action::LetGo { keep_disks: false, .. }]));
 }
 
 proptest! {
