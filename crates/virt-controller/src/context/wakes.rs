@@ -4,7 +4,9 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
 use kubevirt_admission::instancetype::{Role, revision};
+use kubevirt_api::condition;
 use kubevirt_api::migration::VirtualMachineInstanceMigration;
+use kubevirt_api::names::conditions::vmi::READY;
 use kubevirt_api::names::{finalizers, labels};
 use kubevirt_api::pool::VirtualMachinePool;
 use kubevirt_api::replica_set::VirtualMachineInstanceReplicaSet;
@@ -86,16 +88,24 @@ pub fn vm_of_vmi(
     machine
 }
 
-/// The nodes that an instance is on or has left.
+/// The node that an instance came to, or on which it is no longer ready: its pod may have ended, and if the node does
+/// not answer nobody else tells of that.
 pub fn nodes_of_vmi(change: &Change<VirtualMachineInstance>) -> Vec<NamespacedName> {
     let on = |vmi: &VirtualMachineInstance| vmi.status.as_ref().and_then(|status| status.node_name.clone());
     let (before, after) = (change.old.and_then(|vmi| on(vmi)), change.new.and_then(|vmi| on(vmi)));
+    let was_ready = change.old.is_some_and(|vmi| is_ready(vmi));
+    let fell = was_ready && change.new.is_some_and(|vmi| !is_ready(vmi));
     // What else changes on an instance makes no difference to whether its node answers.
-    if before == after {
+    if before == after && !fell {
         vec![]
     } else {
         after.map(|node| NamespacedName::new("", &node)).into_iter().collect()
     }
+}
+
+fn is_ready(vmi: &VirtualMachineInstance) -> bool {
+    let all = vmi.status.as_ref().and_then(|status| status.conditions.as_deref());
+    condition::find(all, READY).is_some_and(condition::Condition::is_true)
 }
 
 /// The instance of a launcher pod, or of the launcher pod that a pod of plugged volumes belongs to.
@@ -274,6 +284,31 @@ mod tests {
             let vms = Store::of(machines, []);
             assert_eq!(vm_of_vmi(&came, &vms), woken);
             assert_eq!(vm_of_vmi(&went, &vms), woken);
+        }
+    }
+
+    #[test]
+    fn an_instance_wakes_its_node_when_it_comes_and_when_it_is_no_longer_ready() {
+        let vmi = |node: &str, ready: &str| -> Arc<VirtualMachineInstance> {
+            let conditions = json!([{"type": "Ready", "status": ready}]);
+            let status = json!({"nodeName": node, "conditions": conditions});
+            Arc::new(
+                serde_json::from_value(json!({"spec": {"domain": {"devices": {}}}, "status": status}))
+                    .unwrap(),
+            )
+        };
+        let cases = [
+            (None, Some(vmi("a", "False")), Some("a")),
+            (Some(vmi("a", "False")), Some(vmi("a", "True")), None),
+            (Some(vmi("a", "True")), Some(vmi("a", "True")), None),
+            (Some(vmi("a", "True")), Some(vmi("a", "False")), Some("a")),
+            (Some(vmi("a", "True")), Some(vmi("b", "True")), Some("b")),
+            (Some(vmi("a", "True")), None, None),
+        ];
+        for (old, new, woken) in cases {
+            let change = Change { old: old.as_ref(), new: new.as_ref() };
+            let woken: Vec<_> = woken.map(|node| NamespacedName::new("", node)).into_iter().collect();
+            assert_eq!(nodes_of_vmi(&change), woken, "{old:?} {new:?}");
         }
     }
 

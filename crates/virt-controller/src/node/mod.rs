@@ -55,8 +55,12 @@ async fn reconcile(context: &Context, name: &str) -> kube::Result<Next> {
         }
     }
     // One after the other: where something is wrong already, a storm of writes does not help.
+    // One that cannot be written does not keep the others from being told.
+    let mut outcome = Ok(());
     for vmi in &plan.lost {
-        apply::fail(context, vmi).await?;
+        let told = apply::fail(context, vmi).await;
+        outcome = outcome.and(told);
     }
+    outcome?;
     Ok(plan.recheck.map_or(Next::Wait, Next::After))
 }
