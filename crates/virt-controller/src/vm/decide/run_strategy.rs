@@ -73,12 +73,10 @@ fn always(situation: Situation<'_>, now: Timestamp) -> Lifecycle {
 
 fn rerun_on_failure(situation: Situation<'_>, now: Timestamp) -> Lifecycle {
     let Some(vmi) = situation.instance else {
-        // A machine that comes from another strategy, or never ran, starts without being asked.
-        let followed = situation.status.run_strategy.as_ref() == Some(&RunStrategy::RerunOnFailure);
-        if followed && !view::start_requested(situation.status) {
-            return Lifecycle::Keep;
-        }
-        return start_when_due(situation.status, now);
+        return match reruns(situation.status) {
+            true => start_when_due(situation.status, now),
+            false => Lifecycle::Keep,
+        };
     };
     if view::is_deleting(&vmi.metadata) {
         return Lifecycle::Keep;
@@ -90,6 +88,12 @@ fn rerun_on_failure(situation: Situation<'_>, now: Timestamp) -> Lifecycle {
         return Lifecycle::Stop;
     }
     Lifecycle::Keep
+}
+
+/// Whether a machine that reruns on failure and has no instance is to start: one that comes from another strategy, or
+/// never ran, does so without being asked.
+pub fn reruns(status: &VirtualMachineStatus) -> bool {
+    view::start_requested(status) || status.run_strategy != Some(RunStrategy::RerunOnFailure)
 }
 
 fn manual(situation: Situation<'_>) -> Lifecycle {

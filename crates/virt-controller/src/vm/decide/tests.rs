@@ -3,6 +3,8 @@
 
 mod cluster;
 
+use std::sync::Arc;
+
 use kubevirt_api::vm::RunStrategy;
 use kubevirt_api::vm::status::{PrintableStatus, StateChangeRequest, StateChangeRequestAction};
 use kubevirt_api::vmi::status::VmiPhase;
@@ -11,7 +13,8 @@ use serde_json::json;
 
 use self::cluster::Cluster;
 use super::*;
-use crate::vm::testing::{machine, read};
+use crate::vm::status;
+use crate::vm::testing::{at, machine, read, seen, shared};
 
 /// Something that happens.
 #[derive(Clone, Debug)]
@@ -234,6 +237,24 @@ fn a_halted_machine_that_is_asked_to_start_runs_from_then_on() {
         assert_eq!(json!(vmi.spec)["startStrategy"], "Paused");
         let vm = cluster.vm.as_ref().unwrap();
         assert_eq!(vm.spec.running.is_some(), spec.get("running").is_some(), "{spec}");
+    }
+}
+
+#[test]
+fn a_start_that_a_new_strategy_asks_for_is_made_when_it_can_be() {
+    let spec = json!({
+        "runStrategy": "RerunOnFailure",
+        "dataVolumeTemplates": [{ "metadata": { "name": "disk" }, "spec": {} }],
+    });
+    let mut seen = seen(machine(json!({ "spec": spec, "status": { "runStrategy": "Halted" } })));
+    let rounds = [("ImportInProgress", false, "Halted"), ("Succeeded", true, "RerunOnFailure")];
+    for (phase, starts, followed) in rounds {
+        let disk = json!({ "metadata": { "name": "disk" }, "status": { "phase": phase } });
+        seen.data_volumes.insert("disk".to_owned(), shared(disk));
+        let plan = decide(&seen, at(0));
+        assert_eq!(plan.starts(), starts, "{phase}");
+        seen.vm = Arc::new(status::machine(&seen, &plan, at(0)));
+        assert_eq!(json!(seen.vm.status)["runStrategy"], followed, "{phase}");
     }
 }
 

@@ -10,8 +10,8 @@ mod volume_update;
 
 use jiff::Timestamp;
 use kubevirt_api::names;
-use kubevirt_api::vm::VirtualMachine;
 use kubevirt_api::vm::status::VirtualMachineStatus;
+use kubevirt_api::vm::{RunStrategy, VirtualMachine};
 
 use super::decide::{backoff, revisions};
 use super::observe::Observed;
@@ -31,8 +31,10 @@ pub fn after(seen: &Observed, plan: &Plan, now: Timestamp) -> VirtualMachineStat
         status.observed_generation = Some(generation);
         status.desired_generation = seen.vm.metadata.generation;
     }
-    // That it is set tells that the machine was started at least once.
-    if status.run_strategy.is_some() || vmi.is_some() {
+    // That it is set tells that the machine was started at least once. A start that comes with the change of the
+    // strategy is still to be made, whatever keeps it from that now.
+    let owed = asked == Some(RunStrategy::RerunOnFailure) && vmi.is_none() && !plan.starts();
+    if (status.run_strategy.is_some() || vmi.is_some()) && !owed {
         status.run_strategy.clone_from(&asked);
     }
     requests::drop_done_volumes(&mut status, vm);

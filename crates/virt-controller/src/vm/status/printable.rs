@@ -9,6 +9,7 @@ use kubevirt_api::vm::status::{PrintableStatus, VirtualMachineStatus};
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::status::VmiPhase;
 
+use crate::vm::decide::run_strategy::reruns;
 use crate::vm::observe::Observed;
 use crate::vm::plan::Plan;
 use crate::vm::view;
@@ -84,7 +85,7 @@ fn of_beginning_or_end(
         let failures = status.start_failure.as_ref().and_then(|failure| failure.consecutive_fail_count);
         let restarts = match strategy {
             Some(RunStrategy::Always | RunStrategy::Once) => true,
-            Some(RunStrategy::RerunOnFailure) => vmi.is_some() || view::start_requested(status),
+            Some(RunStrategy::RerunOnFailure) => vmi.is_some() || reruns(status),
             _ => false,
         };
         return match restarts && failures.is_some_and(|failures| failures > 0) {
@@ -157,7 +158,8 @@ fn is_to_run(
         (Some(RunStrategy::Manual), Some(vmi)) => !view::stop_requested(status, vmi),
         (Some(RunStrategy::Manual), None) => view::start_requested(status),
         (Some(RunStrategy::RerunOnFailure), Some(vmi)) => !view::is_in(vmi, VmiPhase::Succeeded),
-        (Some(RunStrategy::RerunOnFailure | RunStrategy::Once), None) => true,
+        (Some(RunStrategy::RerunOnFailure), None) => reruns(status),
+        (Some(RunStrategy::Once), None) => true,
         _ => false,
     }
 }
@@ -208,6 +210,13 @@ mod tests {
                 "domain": { "devices": {} }, "volumes": [volume] } } } })
         };
         let disk = json!({ "name": "disk" });
+        let rerunning = |status: Value| {
+            let mut vm = with_disk("RerunOnFailure", json!({ "name": "disk" }));
+            vm["status"] = status;
+            vm
+        };
+        let failed = json!({ "consecutiveFailCount": 1, "retryAfterTimestamp": "1970-01-01T00:05:00Z" });
+        let unbound = json!({ "status": { "phase": "Pending" } });
         let cases = [
             ("Stopped", strategy("Halted"), None, vec![]),
             ("Stopped", strategy("Manual"), in_phase("Succeeded"), vec![]),
@@ -258,6 +267,20 @@ mod tests {
                 vec![],
             ),
             ("CrashLoopBackOff", strategy("Once"), in_phase("Failed"), vec![]),
+            ("CrashLoopBackOff", rerunning(json!({ "startFailure": failed })), None, vec![]),
+            (
+                "Stopped",
+                rerunning(json!({ "startFailure": failed, "runStrategy": "RerunOnFailure" })),
+                None,
+                vec![],
+            ),
+            ("WaitingForVolumeBinding", rerunning(json!({})), None, vec![("pvc", unbound.clone())]),
+            (
+                "Stopped",
+                rerunning(json!({ "runStrategy": "RerunOnFailure" })),
+                None,
+                vec![("pvc", unbound.clone())],
+            ),
             ("Unknown", strategy("Always"), in_phase("Unknown"), vec![]),
             (
                 "ErrorUnschedulable",
@@ -300,7 +323,7 @@ mod tests {
                 "WaitingForVolumeBinding",
                 with_disk("Always", disk.clone()),
                 in_phase("Pending"),
-                vec![("pvc", json!({ "status": { "phase": "Pending" } }))],
+                vec![("pvc", unbound)],
             ),
             (
                 "Starting",
