@@ -144,6 +144,7 @@ mod tests {
     use super::*;
     use crate::vm::testing::{at, machine, patched, read, seen, shared};
     use kubevirt_admission::ClusterConfig;
+    use kubevirt_api::condition;
     use serde_json::{Value, json};
     use std::sync::Arc;
 
@@ -175,6 +176,34 @@ mod tests {
         let noted = conditions::holds(plan.status(), names::conditions::vm::RESTART_REQUIRED);
         assert_eq!(noted, needed);
         needed
+    }
+
+    #[test]
+    fn a_restart_that_is_still_needed_keeps_its_time() {
+        let with = |sockets: u32, generation: i64| {
+            let domain = json!({ "cpu": { "sockets": sockets }, "firmware": { "uuid": "u" } });
+            let spec = template(json!({ "domain": domain }));
+            let spec = json!({ "runStrategy": "Always", "template": { "spec": spec } });
+            machine(json!({ "metadata": { "generation": generation }, "spec": spec }))
+        };
+        let mut seen = seen(with(1, 2));
+        seen.revisions.push(Arc::new(revisions::of_start(&with(2, 1))));
+        let owner = json!([view::owner_reference(&seen.vm)]);
+        seen.instance = Some(shared(json!({
+            "metadata": { "name": "web", "ownerReferences": owner },
+            "spec": template(json!({
+                "domain": { "cpu": { "sockets": 2, "maxSockets": 4 }, "firmware": { "uuid": "u" } },
+            })),
+            "status": { "phase": "Running" },
+        })));
+        let told = [10, 20].map(|second| {
+            let plan = crate::vm::decide::decide(&seen, at(second));
+            seen.vm = Arc::new(crate::vm::status::machine(&seen, &plan, at(second)));
+            let all = seen.vm.status.as_ref().unwrap().conditions.as_deref();
+            condition::find(all, names::conditions::vm::RESTART_REQUIRED).cloned()
+        });
+        assert!(told[0].is_some());
+        assert_eq!(told[0], told[1]);
     }
 
     #[test]

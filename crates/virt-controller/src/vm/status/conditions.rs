@@ -75,18 +75,30 @@ pub fn set(status: &mut VirtualMachineStatus, condition: Condition) {
         all.push(condition);
         return;
     };
-    let says = |condition: &Condition| {
-        (condition.status.clone(), condition.reason.clone(), condition.message.clone())
-    };
     if says(old) != says(&condition) {
         *old = condition;
     }
+}
+
+fn says(condition: &Condition) -> (&str, Option<&str>, Option<&str>) {
+    (&condition.status, condition.reason.as_deref(), condition.message.as_deref())
 }
 
 /// Takes a condition away.
 pub fn remove(status: &mut VirtualMachineStatus, type_: &str) {
     if let Some(all) = &mut status.conditions {
         all.retain(|condition| condition.type_ != type_);
+    }
+}
+
+/// Gives a condition that was taken away and set again, and says what it said before, its times back.
+pub fn keep_times(status: &mut VirtualMachineStatus, before: Option<&VirtualMachineStatus>, type_: &str) {
+    let told = before.and_then(|before| condition::find(before.conditions.as_deref(), type_));
+    let now = status.conditions.iter_mut().flatten().find(|condition| condition.type_ == type_);
+    if let (Some(told), Some(now)) = (told, now)
+        && says(told) == says(now)
+    {
+        now.clone_from(told);
     }
 }
 

@@ -43,6 +43,7 @@ pub fn after(seen: &Observed, plan: &Plan, now: Timestamp) -> VirtualMachineStat
     status.start_failure = backoff::after(status.start_failure.take(), asked.as_ref(), vmi, now);
     volume_update::follow(&mut status, vm, vmi, now);
     conditions::follow(&mut status, vmi, plan.failure.as_ref(), now);
+    conditions::keep_times(&mut status, seen.vm.status.as_ref(), names::conditions::vm::RESTART_REQUIRED);
     status.volume_snapshot_statuses = snapshots::of(seen, vm);
     status.printable_status = Some(printable::of(seen, plan, &status, now));
     status.changed_block_tracking = tracking::after(seen, status.changed_block_tracking.take(), vmi);
