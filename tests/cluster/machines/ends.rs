@@ -25,8 +25,10 @@ pub fn kill(test: &Test, pod: &Pod, program: &str, signal: &str) -> Result<()> {
 }
 
 /// Programs of a pod whose end is the guest's end, and what is said of it.
-const ENDS: [(&str, &str); 2] =
-    [("qemu-system", "The guest crashed"), ("virt-launcher", "The guest is lost: the launcher has ended")];
+const ENDS: [(&str, &str); 2] = [
+    ("qemu-system", "The VirtualMachineInstance crashed"),
+    ("virt-launcher", "The guest is lost: the launcher has ended"),
+];
 
 #[tokio::test]
 async fn a_guest_that_is_killed_fails_with_a_reason_and_leaves_nothing() -> Result<()> {

@@ -209,7 +209,7 @@ impl Round<'_> {
                 if ours == self.seen.vm.metadata.uid.as_ref() || revision::keep_the_same(&existing, kept) {
                     return Ok(Ok(()));
                 }
-                format!("the ControllerRevision {name} exists and holds something else")
+                format!("found existing ControllerRevision with unexpected data: {name}")
             }
             Err(error) => format!("the ControllerRevision {name} could not be made: {error}"),
         };

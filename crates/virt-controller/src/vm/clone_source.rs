@@ -21,7 +21,9 @@ use super::view;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The machine's account may not read the source.
-    #[error("the service account {account:?} may not clone from the namespace {namespace:?}")]
+    #[error(
+        "the service account {account:?} has insufficient permissions in clone source namespace {namespace:?}"
+    )]
     Forbidden {
         /// The account.
         account: String,
@@ -177,6 +179,12 @@ mod tests {
 
     use super::*;
     use crate::vm::testing::{machine, read};
+
+    #[test]
+    fn clients_know_a_refusal_by_its_words() {
+        let refused = Error::Forbidden { account: "a".to_owned(), namespace: "b".to_owned() }.to_string();
+        assert!(refused.contains("insufficient permissions in clone source namespace"), "{refused}");
+    }
 
     #[test]
     fn the_account_is_that_of_the_machines_pods() {

@@ -9,6 +9,9 @@ use kubevirt_component::events::Kind;
 use super::fate::Fate;
 use super::observe::{Observed, Reach};
 
+/// How the end of a guest begins that ended by itself: clients look for these words.
+const CRASHED: &str = "The VirtualMachineInstance crashed";
+
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Say {
@@ -75,11 +78,11 @@ fn failure(status: &VirtualMachineInstanceStatus, observed: &Observed) -> String
     }
     let words = observed.living_or_ended().map(|domain| domain.status.message.trim());
     match (words.filter(|words| !words.is_empty()), &observed.reach) {
-        (Some(words), _) => format!("The guest crashed: {words}"),
+        (Some(words), _) => format!("{CRASHED}: {words}"),
         (None, Reach::Lost(loss)) if observed.living_or_ended().is_none() => {
             format!("The guest is lost: {loss}")
         }
-        _ => "The guest crashed.".to_owned(),
+        _ => format!("{CRASHED}."),
     }
 }
 

@@ -53,19 +53,24 @@ fn a_guest_that_stops_by_itself_is_a_warning_that_says_why() {
     let crashed = |words: &str| saying(State::Crashed, Reason::Panicked, words);
     let silent = Loss::Silent(Duration::from_secs(30));
     let cases = [
-        ("without a word", Some(crashed("")), Reach::Connected, "The guest crashed."),
+        ("without a word", Some(crashed("")), Reach::Connected, "The VirtualMachineInstance crashed."),
         (
             "with its last words",
             Some(crashed(" QEMU: no memory \n")),
             Reach::Connected,
-            "The guest crashed: QEMU: no memory",
+            "The VirtualMachineInstance crashed: QEMU: no memory",
         ),
-        ("and its launcher with it", Some(crashed("")), Reach::Lost(Loss::Ended), "The guest crashed."),
+        (
+            "and its launcher with it",
+            Some(crashed("")),
+            Reach::Lost(Loss::Ended),
+            "The VirtualMachineInstance crashed.",
+        ),
         (
             "its last words count more than the launcher's end",
             Some(crashed("killed by signal 9")),
             Reach::Lost(Loss::Ended),
-            "The guest crashed: killed by signal 9",
+            "The VirtualMachineInstance crashed: killed by signal 9",
         ),
         (
             "the launcher ended before there was a machine",

@@ -198,7 +198,8 @@ fn clock(vmi: &VirtualMachineInstance) -> Option<Tie> {
     });
     let hyperv = vmi.spec.domain.features.as_ref().and_then(|features| features.hyperv.as_ref());
     let enlightened = hyperv.and_then(|hyperv| hyperv.reenlightenment.as_ref()?.enabled).unwrap_or(false);
-    let message = "Hyper-V reenlightenment needs a counter frequency, which the cluster's nodes do not tell";
+    let message =
+        "HyperV Reenlightenment VMIs cannot migrate when TSC Frequency is not exposed on the cluster";
     (enlightened && !fixed && !known)
         .then(|| tie(reasons::vmi::NO_TSC_FREQUENCY_NOT_LIVE_MIGRATABLE, message))
 }
