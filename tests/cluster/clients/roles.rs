@@ -56,10 +56,17 @@ fn cases(namespace: &str) -> Vec<Case> {
         get(format!("{subresources}/virtualmachines/vm/expand-spec"), READERS),
         get(format!("{subresources}/virtualmachineinstances/vm/console"), WRITERS),
         get(format!("{subresources}/virtualmachineinstances/vm/vnc"), WRITERS),
+        get(format!("{subresources}/virtualmachineinstances/other/vnc/screenshot"), &["admin"]),
         get(format!("{subresources}/virtualmachineinstances/vm/portforward/22"), WRITERS),
         put("virtualmachines/vm/start", WRITERS),
         put("virtualmachines/vm/stop", WRITERS),
         put("virtualmachines/vm/restart", WRITERS),
+        case(
+            Method::PUT,
+            format!("{subresources}/virtualmachines/vm/removememorydump?dryRun=All"),
+            Value::Null,
+            WRITERS,
+        ),
         put("virtualmachineinstances/vm/pause", WRITERS),
         put("virtualmachines/vm/migrate", &["migrate"]),
         case(

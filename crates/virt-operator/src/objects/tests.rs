@@ -241,9 +241,65 @@ fn users_have_roles_for_every_kind() {
         assert_eq!(may(editor, kind.plural, kind.group, "create"), expected, "edit {}", kind.plural);
         assert!(!may(view, kind.plural, kind.group, "create"), "view {}", kind.plural);
     }
-    let edit = components::user_roles::EDIT;
-    assert!(may(edit, "virtualmachineinstances/console", groups::SUBRESOURCES, "get"));
-    assert!(may(edit, "virtualmachines/start", groups::SUBRESOURCES, "update"));
+}
+
+#[test]
+fn subresources_are_for_those_whom_kubevirt_gives_them_to() {
+    use components::user_roles::{ADMIN, DEFAULT, EDIT, MIGRATE, VIEW};
+    let objects = all(&config());
+    let (readers, writers) = (&[ADMIN, EDIT, VIEW][..], &[ADMIN, EDIT][..]);
+    let cases = [
+        ("virtualmachines/expand-spec", "get", readers),
+        ("virtualmachines/objectgraph", "get", readers),
+        ("virtualmachines/portforward", "get", writers),
+        ("virtualmachines/start", "update", writers),
+        ("virtualmachines/stop", "update", writers),
+        ("virtualmachines/restart", "update", writers),
+        ("virtualmachines/addvolume", "update", writers),
+        ("virtualmachines/removevolume", "update", writers),
+        ("virtualmachines/memorydump", "update", writers),
+        ("virtualmachines/removememorydump", "update", writers),
+        ("virtualmachines/evacuate/cancel", "update", writers),
+        ("virtualmachines/migrate", "update", &[MIGRATE]),
+        ("virtualmachineinstances/guestosinfo", "get", readers),
+        ("virtualmachineinstances/userlist", "get", readers),
+        ("virtualmachineinstances/filesystemlist", "get", readers),
+        ("virtualmachineinstances/objectgraph", "get", readers),
+        ("virtualmachineinstances/sev/fetchcertchain", "get", readers),
+        ("virtualmachineinstances/sev/querylaunchmeasurement", "get", readers),
+        ("virtualmachineinstances/sev/setupsession", "update", writers),
+        ("virtualmachineinstances/sev/injectlaunchsecret", "update", writers),
+        ("virtualmachineinstances/console", "get", writers),
+        ("virtualmachineinstances/vnc", "get", writers),
+        ("virtualmachineinstances/vnc/screenshot", "get", &[ADMIN]),
+        ("virtualmachineinstances/usbredir", "get", writers),
+        ("virtualmachineinstances/portforward", "get", writers),
+        ("virtualmachineinstances/pause", "update", writers),
+        ("virtualmachineinstances/unpause", "update", writers),
+        ("virtualmachineinstances/freeze", "update", writers),
+        ("virtualmachineinstances/unfreeze", "update", writers),
+        ("virtualmachineinstances/reset", "update", writers),
+        ("virtualmachineinstances/softreboot", "update", writers),
+        ("virtualmachineinstances/addvolume", "update", writers),
+        ("virtualmachineinstances/removevolume", "update", writers),
+        ("virtualmachineinstances/evacuate/cancel", "update", writers),
+        ("expand-vm-spec", "update", readers),
+    ];
+    for role in [ADMIN, EDIT, VIEW, MIGRATE, DEFAULT] {
+        let everyone = ["version", "guestfs"].into_iter().flat_map(|what| [(what, "get"), (what, "list")]);
+        let own =
+            cases.iter().filter(|(_, _, who)| who.contains(&role)).map(|(what, verb, _)| (*what, *verb));
+        let expected: BTreeSet<(String, String)> = own
+            .chain(everyone.filter(|_| role == DEFAULT))
+            .map(|(what, verb)| (what.to_owned(), verb.to_owned()))
+            .collect();
+        let found: BTreeSet<(String, String)> = allowed(&find(&objects, "ClusterRole", role))
+            .into_iter()
+            .filter(|(group, ..)| group == groups::SUBRESOURCES)
+            .map(|(_, what, verb)| (what, verb))
+            .collect();
+        assert_eq!(found, expected, "{role}");
+    }
 }
 
 #[test]

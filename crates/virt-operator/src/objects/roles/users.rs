@@ -74,10 +74,12 @@ const CONNECTIONS: Rule = Rule::new(
         "virtualmachineinstances/portforward",
         "virtualmachineinstances/usbredir",
         "virtualmachineinstances/vnc",
-        "virtualmachineinstances/vnc/screenshot",
     ],
     GET,
 );
+
+/// A look at what a guest shows, which its viewers do not notice.
+const SCREENSHOT: Rule = Rule::new(groups::SUBRESOURCES, &["virtualmachineinstances/vnc/screenshot"], GET);
 
 /// What is done to a machine.
 const ACTIONS: Rule = Rule::new(
@@ -89,6 +91,7 @@ const ACTIONS: Rule = Rule::new(
         "virtualmachines/addvolume",
         "virtualmachines/removevolume",
         "virtualmachines/memorydump",
+        "virtualmachines/removememorydump",
         "virtualmachines/evacuate/cancel",
         "virtualmachineinstances/pause",
         "virtualmachineinstances/unpause",
@@ -131,7 +134,7 @@ fn on_kinds(verbs: &'static [&'static str]) -> impl Iterator<Item = Rule> {
 fn admin() -> Vec<Rule> {
     let plugins = Rule::new(groups::PLUGIN, &["plugins"], ADMINISTER);
     let migrations = Rule::new(groups::KUBEVIRT, &MIGRATIONS, READ);
-    let others = [QUESTIONS, CONNECTIONS, ACTIONS, EXPAND, POLICIES, plugins, migrations];
+    let others = [QUESTIONS, CONNECTIONS, SCREENSHOT, ACTIONS, EXPAND, POLICIES, plugins, migrations];
     on_kinds(ADMINISTER).chain(others).collect()
 }
 
