@@ -55,10 +55,20 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.field.as_str() {
-            "" => f.write_str(&self.message),
-            field => write!(f, "{field}: {}", self.message),
+        if self.names_its_field() {
+            f.write_str(&self.message)
+        } else {
+            write!(f, "{}: {}", self.field, self.message)
         }
+    }
+}
+
+impl Problem {
+    /// Whether the message says by itself where the problem is: those do that clients know word by word.
+    fn names_its_field(&self) -> bool {
+        let root = self.field.split(['.', '[']).next().unwrap_or_default();
+        let begins = self.message.strip_prefix(root).is_some_and(|rest| rest.starts_with('.'));
+        self.field.is_empty() || begins || self.message.contains(&self.field)
     }
 }
 
@@ -159,6 +169,23 @@ impl IntoIterator for Problems {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_problem_names_its_field_once() {
+        let cases = [
+            ("", "no memory", "no memory"),
+            ("spec.a", "is wrong", "spec.a: is wrong"),
+            ("spec.a", "a spec. is wrong", "spec.a: a spec. is wrong"),
+            ("spec.a.name", "spec.a.Name 'x' not found", "spec.a.Name 'x' not found"),
+            ("spec.a[0].b", "spec.a[0] needs b", "spec.a[0] needs b"),
+            ("spec.a", "field spec.a conflicts", "field spec.a conflicts"),
+            ("specs[0]", "spec.a is wrong", "specs[0]: spec.a is wrong"),
+        ];
+        for (field, message, expected) in cases {
+            let (field, message) = (field.to_owned(), message.to_owned());
+            assert_eq!(Problem { reason: Reason::Invalid, field, message }.to_string(), expected);
+        }
+    }
 
     #[test]
     fn what_is_inside_of_a_field_goes_with_it() {

@@ -52,9 +52,9 @@ async fn are_refused(test: &Test, own: &str) -> Result<()> {
     for (node, patch, expected) in [
         (own, &seen, None),
         (own, &moved, Some("does not choose where")),
-        (other, &seen, Some("does not own this instance")),
-        (other, &moved, Some("does not own this instance")),
-        ("", &seen, Some("does not own this instance")),
+        (other, &seen, Some("only allowed to modify VMIs it owns")),
+        (other, &moved, Some("only allowed to modify VMIs it owns")),
+        ("", &seen, Some("only allowed to modify VMIs it owns")),
     ] {
         let handler = Handler { namespace: NAMESPACE, node };
         let refused = patch_as_handler(test, &handler, &path, patch).await?;

@@ -41,19 +41,24 @@ pub fn check(
     if let Some(required) = &required.architecture {
         let own = spec.architecture.as_deref().unwrap_or_default();
         if own != required {
-            let message = format!("the preference requires the architecture {required:?}, not {own:?}");
-            problems.not_found(&Path::new("spec.template.spec.architecture"), message);
+            let message = format!("preference requires architecture {required} but {own} is being requested");
+            fall_short(&Path::new("spec.template.spec.architecture"), &message, &mut problems);
         }
     }
     problems
 }
 
+fn fall_short(field: &Path<'_>, how: &str, problems: &mut Problems) {
+    problems.not_found(field, format!("failure checking preference requirements: {how}"));
+}
+
 fn instancetype_cpus(given: i32, required: i32, problems: &mut Problems) {
     if given < required {
         let message = format!(
-            "the instance type gives {given} CPUs where the preference requires {required}: choose a larger one"
+            "insufficient CPU resources of {given} vCPU provided by instance type, preference requires {required} \
+             vCPU"
         );
-        problems.not_found(&INSTANCETYPE, message);
+        fall_short(&INSTANCETYPE, &message, problems);
     }
 }
 
@@ -64,8 +69,9 @@ fn own_cpus(
     problems: &mut Problems,
 ) {
     let Some(cpu) = cpu else {
-        let message = format!("the preference requires {required} CPUs, and the VM says nothing of its own");
-        problems.not_found(&Path::new("spec.template.spec.domain.cpu"), message);
+        let message =
+            format!("no CPU resources provided by VirtualMachine, preference requires {required} vCPU");
+        fall_short(&Path::new("spec.template.spec.domain.cpu"), &message, problems);
         return;
     };
     let levels = levels(&Topology::preferred(Some(preference)));
@@ -75,9 +81,13 @@ fn own_cpus(
     if given < i64::from(required) {
         // One shortfall, of all the counts together.
         let fields: Vec<&str> = levels.iter().map(|(field, _)| *field).collect();
-        let message =
-            format!("the VM has {given} CPUs where the preference requires {required}: raise the counts");
-        problems.not_found(&Path::new(&fields.join(", ")), message);
+        let counts: Vec<&str> = fields.iter().filter_map(|field| field.rsplit('.').next()).collect();
+        let message = format!(
+            "insufficient CPU resources of {given} vCPU provided by VirtualMachine, preference requires {required} \
+             vCPU provided as {}",
+            counts.join(", ")
+        );
+        fall_short(&Path::new(&fields.join(", ")), &message, problems);
     }
 }
 
@@ -113,11 +123,14 @@ fn memory(
     if amount < least {
         let given = given.map_or("0", |given| given.0.as_str());
         let (field, giver) = match instancetype {
-            Some(_) => (INSTANCETYPE, "instance type gives"),
-            None => (Path::new("spec.template.spec.domain.memory"), "VM has"),
+            Some(_) => (INSTANCETYPE, "instance type"),
+            None => (Path::new("spec.template.spec.domain.memory"), "VirtualMachine"),
         };
-        let message = format!("the {giver} {given} of memory where the preference requires {}", required.0);
-        problems.not_found(&field, message);
+        let message = format!(
+            "insufficient Memory resources of {given} provided by {giver}, preference requires {}",
+            required.0
+        );
+        fall_short(&field, &message, problems);
     }
 }
 

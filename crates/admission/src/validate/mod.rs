@@ -22,6 +22,8 @@ pub mod preset;
 pub mod replica_set;
 pub mod restore;
 pub mod same;
+#[cfg(test)]
+mod sentences;
 pub mod snapshot;
 pub mod status;
 pub mod vm;

@@ -45,7 +45,7 @@ fn check_selector(path: &Path<'_>, spec: &VirtualMachinePoolSpec, problems: &mut
         Ok(true) => {}
         Ok(false) => problems.invalid(
             path,
-            "does not match the labels of spec.virtualMachineTemplate.metadata; \
+            "selector does not match labels of spec.virtualMachineTemplate.metadata; \
              the pool would never find its own machines",
         ),
         Err(problem) => problems.invalid(path, problem),

@@ -27,7 +27,7 @@ pub fn check(
         Ok(true) => {}
         Ok(false) => problems.invalid(
             &path.at("selector"),
-            "does not match the labels of spec.template.metadata; the set would never find its own instances",
+            "selector does not match labels of spec.template.metadata; the set would never find its own instances",
         ),
         Err(problem) => problems.invalid(&path.at("selector"), problem),
     }

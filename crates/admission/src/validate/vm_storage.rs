@@ -41,8 +41,7 @@ pub fn check_status(cx: &Context<'_>, new: &VirtualMachine, old: Option<&Virtual
     if let Some(restore) = &status.restore_in_progress
         && run_strategy(&old.spec) != run_strategy(&new.spec)
     {
-        let message =
-            format!("the VM cannot be started or stopped until the restore {restore:?} is complete");
+        let message = format!("Cannot update VM runStrategy until restore {restore:?} completes");
         problems.not_supported(&spec, message);
     }
     problems

@@ -92,23 +92,32 @@ fn validations() -> Value {
          && oldObject.metadata.all(k, k in {kept} || k in object.metadata)"
     );
     json!([
-        rule("object.metadata.name in variables.nodes", "a handler may change only the node it runs on"),
-        rule("object.spec == oldObject.spec", "a handler may not change the spec of a node"),
-        rule(&metadata, "a handler may change only labels and annotations of a node"),
-        rule(&unchanged("Labels", label), "a handler may change only labels of its own on a node"),
+        rule("object.metadata.name in variables.nodes", "this user cannot modify this node"),
+        rule("object.spec == oldObject.spec", "this user cannot modify spec of node"),
+        rule(&metadata, "this user can only change allowed metadata fields"),
+        rule(&same_keys("Labels", label), "this user cannot add/delete non kubevirt-owned labels"),
+        rule(&same_values("Labels", label), "this user cannot update non kubevirt-owned labels"),
         rule(
-            &unchanged("Annotations", annotation),
-            "a handler may change only annotations of its own on a node"
+            &same_keys("Annotations", annotation),
+            "this user cannot add/delete non kubevirt-owned annotations"
+        ),
+        rule(
+            &same_values("Annotations", annotation),
+            "this user cannot update non kubevirt-owned annotations"
         ),
     ])
 }
 
-/// Everything is as it was, but for keys that are the handler's.
-fn unchanged(map: &str, is_ours: &str) -> String {
+/// There is what there was, but for keys that are the handler's.
+fn same_keys(map: &str, is_ours: &str) -> String {
     let (old, new) = (format!("variables.old{map}"), format!("variables.new{map}"));
-    format!(
-        "{new}.all(k, {is_ours} || (k in {old} && {new}[k] == {old}[k])) && {old}.all(k, {is_ours} || k in {new})"
-    )
+    format!("{new}.all(k, {is_ours} || k in {old}) && {old}.all(k, {is_ours} || k in {new})")
+}
+
+/// Everything is as it was, but for keys that are the handler's and such as come or go.
+fn same_values(map: &str, is_ours: &str) -> String {
+    let (old, new) = (format!("variables.old{map}"), format!("variables.new{map}"));
+    format!("{new}.all(k, {is_ours} || !(k in {old}) || {new}[k] == {old}[k])")
 }
 
 fn rule(expression: &str, message: &str) -> Value {

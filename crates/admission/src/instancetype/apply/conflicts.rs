@@ -22,9 +22,8 @@ pub(super) fn find(
     let mut problems = Problems::default();
     let mut report = |conflicts: &[(&str, bool)]| {
         for (field, _) in conflicts.iter().filter(|(_, conflicts)| *conflicts) {
-            let message =
-                "the instance type decides this: leave it out here, or do without the instance type";
-            problems.invalid(&path.at(field), message);
+            let field = path.at(field);
+            problems.invalid(&field, format!("VM field(s) {field} conflicts with selected instance type"));
         }
     };
     report(&placement(instancetype, spec));

@@ -23,8 +23,10 @@ pub(super) fn check(
     let source = old.status.as_ref().and_then(|status| status.node_name.as_deref()).unwrap_or_default();
     let target = target(old);
     if node != source && (target.is_empty() || node != target) {
-        let message =
-            format!("virt-handler of node {node} does not own this instance, which is on {source:?}");
+        let message = format!(
+            "Node restriction, virt-handler is only allowed to modify VMIs it owns: this one is on {source:?}, \
+             and not on {node}"
+        );
         problems.invalid(&Path::WHOLE, message);
     } else if target.is_empty() && !self::target(new).is_empty() {
         problems.invalid(&Path::WHOLE, "virt-handler does not choose where an instance migrates to");

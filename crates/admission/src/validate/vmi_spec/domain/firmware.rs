@@ -57,12 +57,13 @@ fn check_kernel(field: &Path<'_>, kernel: &KernelBoot, problems: &mut Problems) 
     };
     let field = field.at("container");
     if container.image.is_empty() {
-        problems.required(&field.at("image"), "name the image that holds the kernel or initrd");
+        problems.required(&field.at("image"), format!("{field} must be defined with an image"));
     }
     let kernel = container.kernel_path.as_deref().unwrap_or_default();
     let initrd = container.initrd_path.as_deref().unwrap_or_default();
     if kernel.is_empty() && initrd.is_empty() {
-        problems.required(&field, "set kernelPath, initrdPath or both");
+        let paths = "at least one of the following: kernelPath, initrdPath";
+        problems.required(&field, format!("{field} must be defined with {paths}"));
     }
     for (name, file) in [("kernelPath", kernel), ("initrdPath", initrd)] {
         if !file.is_empty() {

@@ -23,7 +23,7 @@ pub(super) fn check_disks(
         match volumes.get(disk.name.as_str()) {
             Some(volume) => check_disk_of(&at, disk, volume, problems),
             None if disk.cdrom.is_none() => {
-                let message = format!("there is no volume called {:?} for this disk", disk.name);
+                let message = format!("{at}.Name '{}' not found: there is no volume of that name", disk.name);
                 problems.invalid(&at.at("name"), message);
             }
             None if !cx.config.enabled(Gate::DeclarativeHotplugVolumes) => {
