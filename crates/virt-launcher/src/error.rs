@@ -82,7 +82,7 @@ pub enum CommandError {
     #[error(transparent)]
     Agent(#[from] AgentError),
     /// There is no guest agent.
-    #[error("the guest agent is not connected: install and start qemu-guest-agent in the guest")]
+    #[error("the QEMU guest agent is not connected: install and start qemu-guest-agent in the guest")]
     NoAgent,
     /// A file or socket cannot be used.
     #[error("{what}: {source}")]

@@ -3,9 +3,12 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use http::Method;
 use kubevirt_api::vmi::status::VmiPhase;
+use serde_json::{Value, json};
 use test_kit::{KUBEVIRT, Test};
 
+use super::ask::refused;
 use crate::machines::guest::wait_for_phase;
 use crate::machines::manifest::{idle, instance};
 
@@ -37,29 +40,39 @@ async fn who_may_not_gets_nowhere() -> Result<()> {
             let info = path(test, "guestosinfo");
 
             let stranger = ["--as=stranger", "--as-group=system:authenticated", "get", "--raw", &info];
-            let refused = test.kubectl(&stranger).expect_err("a stranger").to_string();
-            ensure!(refused.contains("orbidden"), "{refused}");
+            let told = test.kubectl(&stranger).expect_err("a stranger").to_string();
+            ensure!(told.contains("orbidden"), "{told}");
 
             let forged = ["-H", "X-Remote-User: admin", "-H", "X-Remote-Group: system:masters"];
-            let refused = ask_directly(test, &info, &forged)?;
-            ensure!(refused.ends_with(" 401"), "forged headers: {refused}");
-            let refused = ask_directly(test, &info, &[])?;
-            ensure!(refused.ends_with(" 401"), "nobody: {refused}");
+            let told = ask_directly(test, &info, &forged)?;
+            ensure!(told.ends_with(" 401"), "forged headers: {told}");
+            let told = ask_directly(test, &info, &[])?;
+            ensure!(told.ends_with(" 401"), "nobody: {told}");
 
             // A token of the cluster is not a certificate of its aggregator.
             let token = test.kubectl(&["create", "token", "default"])?;
             let bearer = format!("Authorization: Bearer {}", token.trim());
-            let refused = ask_directly(test, &info, &["-H", &bearer])?;
-            ensure!(refused.ends_with(" 401"), "a token: {refused}");
+            let told = ask_directly(test, &info, &["-H", &bearer])?;
+            ensure!(told.ends_with(" 401"), "a token: {told}");
 
             // Everybody may ask what there is, and the version.
             ensure!(
                 ask_directly(test, "/apis/subresources.kubevirt.io/v1/healthz", &[])?.ends_with(" 200"),
                 "health"
             );
+            without_an_agent(test).await?;
             of_the_installation(test)
         })
         .await
+}
+
+/// A guest without an agent cannot hold its file systems still, and clients know the words.
+async fn without_an_agent(test: &Test) -> Result<()> {
+    let words = |command: &str| format!("command {command} failed: the QEMU guest agent is not connected");
+    let of = |what: &str| format!("virtualmachineinstances/vmi/{what}");
+    let time = json!({"unfreezeTimeout": "0s"});
+    refused(test, (Method::PUT, &of("freeze"), time), 500, &words("Freeze")).await?;
+    refused(test, (Method::PUT, &of("unfreeze"), Value::Null), 500, &words("Unfreeze")).await
 }
 
 /// What is told of the installation, and what is not.

@@ -65,6 +65,7 @@ pub(super) async fn freeze(State(desk): State<Shared>, Path(subject): Path<Subje
     let (vmi, launcher) = desk.launcher(&subject)?;
     let seconds = read::<Freeze>(body, "the unfreeze timeout").await?.seconds()?;
     if let Err(error) = launcher.freeze(&vmi, seconds).await {
+        let error = failed("Freeze", &error);
         let message = format!("Failed to freeze VMI: {error}");
         desk.server.recorder.event(&*vmi, Kind::Warning, reasons::FREEZE_ERROR, message);
         return Err(Refusal::bad(error));
@@ -75,8 +76,13 @@ pub(super) async fn freeze(State(desk): State<Shared>, Path(subject): Path<Subje
 /// Lets the guest write again.
 pub(super) async fn unfreeze(State(desk): State<Shared>, Path(subject): Path<Subject>) -> Answer {
     let (vmi, launcher) = desk.launcher(&subject)?;
-    launcher.unfreeze(&vmi).await.map_err(Refusal::bad)?;
+    launcher.unfreeze(&vmi).await.map_err(|error| Refusal::bad(failed("Unfreeze", &error)))?;
     accepted()
+}
+
+/// The words by which clients know which command failed.
+fn failed(command: &str, error: &dyn std::fmt::Display) -> String {
+    format!("command {command} failed: {error}")
 }
 
 /// Begins a backup, or ends one.
