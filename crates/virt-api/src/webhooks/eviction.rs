@@ -10,7 +10,10 @@ use kubevirt_api::names::values::eviction_source::DESCHEDULER;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use serde_json::{Value, json};
 
-use super::{Webhooks, refused, unreadable};
+use super::{Webhooks, refused};
+
+/// The kind of these requests.
+pub(super) const KIND: &str = "Eviction";
 
 /// An instance that has to leave its node.
 #[derive(Debug)]
@@ -25,8 +28,8 @@ struct Evacuation {
 impl Webhooks {
     /// Whether a pod may be evicted.
     pub(super) async fn evict(&self, incoming: Incoming) -> Answer {
-        if incoming.resource.kind != "Eviction" {
-            let message = format!("this is for Eviction, not for {:?}", incoming.resource.kind);
+        if incoming.resource.kind != KIND {
+            let message = format!("this is for {KIND}, not for {:?}", incoming.resource.kind);
             return refused(incoming.uid, 400, "BadRequest", message);
         }
         let eviction: Eviction = match serde_json::from_value(incoming.object.clone()) {
@@ -37,7 +40,7 @@ impl Webhooks {
         let judged =
             self.cluster.judge(|objects| check(&self.context(&incoming, &config, objects), &eviction));
         match judged.await {
-            Err(error) => unreadable(incoming.uid, &error),
+            Err(error) => hindered(incoming.uid, &error),
             Ok(Decision::Allow) => allowed(incoming.uid),
             Ok(Decision::Refuse { message }) => too_early(incoming.uid, message),
             Ok(Decision::Evacuate { namespace, vmi, node, by_descheduler, dry_run, message }) => {
@@ -45,13 +48,8 @@ impl Webhooks {
                 match self.mark(&evacuation).await {
                     Ok(()) => too_early(incoming.uid, message),
                     Err(error) => {
-                        tracing::warn!(
-                            vmi = evacuation.vmi,
-                            "cannot mark the instance for evacuation: {error}"
-                        );
-                        let message =
-                            format!("cannot mark instance {} for evacuation: {error}", evacuation.vmi);
-                        refused(incoming.uid, 500, "InternalError", message)
+                        let why = format!("cannot mark instance {} for evacuation: {error}", evacuation.vmi);
+                        hindered(incoming.uid, &why)
                     }
                 }
             }
@@ -96,6 +94,12 @@ fn allowed(uid: String) -> Answer {
 /// The answer that lets `kubectl drain` try again.
 fn too_early(uid: String, message: String) -> Answer {
     refused(uid, 429, "TooManyRequests", message)
+}
+
+/// The answer where a trouble of ours stands in the way: it passes, and `kubectl drain` gives up on anything else.
+pub(super) fn hindered(uid: String, why: &dyn std::fmt::Display) -> Answer {
+    tracing::warn!("an eviction has to wait: {why}");
+    too_early(uid, why.to_string())
 }
 
 #[cfg(test)]

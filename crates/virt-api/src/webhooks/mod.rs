@@ -93,7 +93,7 @@ impl Webhooks {
                 return json(StatusCode::BAD_REQUEST, &error.to_review());
             }
         };
-        let uid = incoming.uid.clone();
+        let (uid, kind) = (incoming.uid.clone(), incoming.resource.kind.clone());
         let verdict = async {
             self.ready().await;
             verdict(incoming).await
@@ -102,7 +102,11 @@ impl Webhooks {
             Ok(answer) => json(StatusCode::OK, &answer.to_review()),
             Err(_) => {
                 let message = "the objects that are needed for a verdict could not be read in time";
-                json(StatusCode::OK, &refused(uid, 504, "Timeout", message.to_owned()).to_review())
+                let answer = match kind.as_str() {
+                    eviction::KIND => eviction::hindered(uid, &message),
+                    _ => refused(uid, 504, "Timeout", message.to_owned()),
+                };
+                json(StatusCode::OK, &answer.to_review())
             }
         }
     }

@@ -102,6 +102,21 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
+#[test]
+fn a_drain_waits_for_troubles_of_ours() {
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "7", "operation": "CREATE", "namespace": "a", "name": "b", "subResource": "eviction",
+            "kind": { "group": "policy", "version": "v1", "kind": "Eviction" },
+            "object": { "metadata": { "namespace": "a", "name": "b" } },
+        },
+    });
+    let (_, answer) = post(EVICTIONS, review.to_string().into_bytes());
+    let status = &answer["response"]["status"];
+    assert_eq!((&status["code"], &status["reason"]), (&json!(429), &json!("TooManyRequests")), "{answer}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
