@@ -69,7 +69,7 @@ fn check_alone(cx: &Context<'_>, new: &VirtualMachineBackup, problems: &mut Prob
         if new.metadata.name.as_deref() == Some(name) {
             problems.invalid(&Path::new("metadata.name"), format!("there is a backup {name:?} already"));
         } else if !is_over(&other) && same(&other.spec.source, &new.spec.source) {
-            let message = format!("the backup {name:?} of this source is not over: wait or delete it");
+            let message = format!("VirtualMachineBackup {name:?} in progress for source: wait or delete it");
             problems.invalid(&Path::new("spec.source"), message);
         }
     }

@@ -78,7 +78,8 @@ fn check_instance(
     let mut migrations = cx.objects.migrations(namespace).into_iter();
     if let Some(other) = migrations.find(|other| instance_of(other) == Some(name) && !is_final(other)) {
         let other = other.metadata.name.as_deref().unwrap_or_default();
-        problems.invalid(&Path::WHOLE, format!("migration {other:?} of instance {name:?} is not over yet"));
+        let message = format!("in-flight migration detected. {other:?} of instance {name:?} is not over yet");
+        problems.invalid(&Path::WHOLE, message);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{pool, vm, vmi};
+use super::{backup, migration, pool, restore, vm, vmi};
 use crate::Problems;
 use crate::testing::{World, patched, read, shared};
 
@@ -132,4 +132,41 @@ fn of_pools() {
     });
     let found = sentences(world().run(|cx| pool::check(cx, &read(pool), None)));
     assert!(found.len() == 1 && found[0].contains("selector does not match labels"), "{found:?}");
+}
+
+#[test]
+fn of_what_is_done_one_at_a_time() {
+    let of = |kind: &str, group: &str| json!({ "apiGroup": group, "kind": kind, "name": "vm" });
+    let named = |name: &str, spec: &Value| json!({ "metadata": { "name": name, "namespace": "default" }, "spec": spec });
+    let machine = of("VirtualMachine", "kubevirt.io");
+    let restored = json!({ "target": machine, "virtualMachineSnapshotName": "s" });
+    let backed_up = json!({ "source": machine, "pvcName": "c" });
+    let mut world = World::default().with_gates(&["Snapshot", "IncrementalBackup"]);
+    world.objects.restores = vec![shared(named("first", &restored))];
+    world.objects.backups = vec![shared(named("first", &backed_up))];
+    let restore = read(named("second", &restored));
+    let found = sentences(world.run(|cx| restore::check(cx, &restore, None)));
+    assert_eq!(found, ["spec.target: VirtualMachineRestore \"first\" in progress: wait or delete it"]);
+    let backup = read(named("second", &backed_up));
+    let found = sentences(world.run(|cx| backup::check_backup(cx, &backup, None)));
+    assert_eq!(
+        found,
+        ["spec.source: VirtualMachineBackup \"first\" in progress for source: wait or delete it"]
+    );
+}
+
+#[test]
+fn of_migrations() {
+    let migration = |name: &str| {
+        json!({
+            "metadata": { "name": name, "namespace": "default", "labels": { "kubevirt.io/vmi-name": "vm" } },
+            "spec": { "vmiName": "vm" },
+        })
+    };
+    let mut world = World::default();
+    let vmi = json!({ "metadata": { "name": "vm", "namespace": "default" }, "spec": template(&json!({})) });
+    world.objects.vmis = vec![shared(vmi)];
+    world.objects.migrations = vec![shared(migration("first"))];
+    let found = sentences(world.run(|cx| migration::check(cx, &read(migration("second")), None)));
+    assert_eq!(found, ["in-flight migration detected. \"first\" of instance \"vm\" is not over yet"]);
 }

@@ -33,7 +33,7 @@ pub fn check(cx: &Context<'_>, new: &VirtualMachineRestore, old: Option<&Virtual
         let complete = other.status.as_ref().and_then(|status| status.complete) == Some(true);
         if !complete && same(&other.spec.target, &new.spec.target) {
             let name = other.metadata.name.as_deref().unwrap_or_default();
-            let message = format!("the restore {name:?} of this target is not complete: wait or delete it");
+            let message = format!("VirtualMachineRestore {name:?} in progress: wait or delete it");
             problems.invalid(&Path::new("spec.target"), message);
         }
     }
