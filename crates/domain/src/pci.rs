@@ -8,6 +8,8 @@
 //!   numbers a guest knows from KubeVirt's third PCI topology, where the first card is `enp1s0`.
 //! - Further cards, virtual functions, host devices and shared directories come after them in zones that grow in
 //!   steps. A guest's bus numbers count ports, so zones are padded with spare ports, which take hot-plugged devices.
+//! - Where the user writes an address on the root complex, the slot is his: root ports move on to other slots, and
+//!   what has its own slot there otherwise goes behind a root port.
 
 mod plan;
 
@@ -22,6 +24,10 @@ pub use plan::PciPlan;
 const FIRST_PORT_SLOT: u8 = 0x02;
 /// First slot of the root complex after the root ports.
 const END_PORT_SLOT: u8 = 0x13;
+/// Slot of the root complex that nothing has by itself; root ports that lost theirs to the user go there.
+const SPARE_SLOT: u8 = 0x1e;
+/// Last slot of the root complex with a device of its own.
+const LAST_OWN_SLOT: u8 = 0x1c;
 /// Slot of the root complex with the expanders.
 const EXPANDER_SLOT: u8 = 0x1d;
 /// How many expanders there can be.
@@ -146,10 +152,11 @@ pub enum PlaceError {
     #[error("the PCI address {0} is already taken")]
     Taken(String),
     /// The board has no such place.
-    #[error(
-        "the machine has no place for a device at {0}: use function 0 of slot 0 on buses 1 to {MAX_PORTS}"
-    )]
+    #[error("Invalid PCI address {0}: use slot 00 of a bus from 01, or slots 02 to 1c and 1e of bus 00")]
     NoSuchPlace(String),
+    /// Guests look for further functions only behind the first one.
+    #[error("Invalid PCI address {0}: no device has function 0 of this slot")]
+    NoFirstFunction(String),
 }
 
 impl Address {
@@ -223,8 +230,29 @@ impl PciLayout {
     }
 
     /// Where root port `port` itself sits, as slot and function of the root complex.
-    pub fn port_slot(port: u32) -> (u8, u8) {
-        let index = port.saturating_sub(1).min(MAX_PORTS - 1);
-        (FIRST_PORT_SLOT + (index / 8) as u8, (index % 8) as u8)
+    pub fn port_slot(&self, port: u32) -> (u8, u8) {
+        let index = port.saturating_sub(1);
+        let slot = port_slots(&self.fixed).nth(index as usize / 8);
+        (slot.unwrap_or(SPARE_SLOT), (index % 8) as u8)
     }
+
+    /// Whether a device is the first of several that the user put into one slot.
+    pub fn leads_fixed_slot(&self, address: Address) -> bool {
+        let Address::Pci { bus: 0, slot, function: 0 } = address else { return false };
+        let in_slot = |it: &&Address| matches!(it, Address::Pci { bus: 0, slot: own, .. } if *own == slot);
+        !address.leads_slot() && self.fixed.iter().filter(in_slot).count() > 1
+    }
+}
+
+/// Slots of the root complex that root ports can have, in the order in which they fill them.
+fn port_slots(fixed: &BTreeSet<Address>) -> impl Iterator<Item = u8> {
+    let own = FIRST_PORT_SLOT..END_PORT_SLOT;
+    let lost = own.clone().any(|slot| is_fixed(fixed, slot));
+    let spare = Some(SPARE_SLOT).filter(|_| lost);
+    own.chain(spare).filter(|slot| !is_fixed(fixed, *slot))
+}
+
+/// Whether the user gave this slot of the root complex to a device.
+fn is_fixed(fixed: &BTreeSet<Address>, slot: u8) -> bool {
+    fixed.iter().any(|address| matches!(address, Address::Pci { bus: 0, slot: own, .. } if *own == slot))
 }

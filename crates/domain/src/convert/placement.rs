@@ -39,11 +39,20 @@ fn wishes(c: &mut Conversion<'_>) {
         let address = disk.disk.as_ref().and_then(|disk| disk.pci_address.as_deref());
         (format!("spec.domain.devices.disks[{index}]"), ".disk.pciAddress", address)
     });
+    let mut reserved = Vec::new();
     for (field, end, address) in of_interfaces.chain(of_disks).collect::<Vec<_>>() {
         let Some(address) = address.filter(|address| !address.is_empty()) else { continue };
         match c.pci.reserve(address) {
-            Ok(address) => drop(c.wished.insert(field, address)),
+            Ok(address) => {
+                reserved.push((format!("{field}{end}"), address));
+                c.wished.insert(field, address);
+            }
             Err(error) => c.unsupported(format!("{field}{end}"), error),
+        }
+    }
+    for (field, address) in reserved {
+        if let Err(error) = c.pci.check(address) {
+            c.unsupported(field, error);
         }
     }
 }

@@ -2,11 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Address, Counts, END_PORT_SLOT, FIRST_PORT_SLOT, MAX_PORTS, PciLayout, PlaceError, Role};
+use super::{
+    Address, Counts, END_PORT_SLOT, FIRST_PORT_SLOT, LAST_OWN_SLOT, MAX_PORTS, PciLayout, PlaceError, Role,
+    SPARE_SLOT, is_fixed, port_slots,
+};
 use crate::domain::Architecture;
 
 /// Guest memory above which a machine gets more spare ports, as they cost some of it.
 const LARGE_MEMORY: u64 = 2 << 30;
+
+/// How many ports come before the zones.
+const FIRST_PORTS: u32 = 16;
 
 /// Hands out addresses.
 #[derive(Clone, Debug)]
@@ -31,8 +37,9 @@ impl PciPlan {
             return Err(PlaceError::NoSuchPlace(text.to_owned()));
         };
         let on_port = (1..=MAX_PORTS).contains(&bus) && slot == 0 && function == 0 && !self.root_complex_only;
-        let on_root =
-            bus == 0 && function == 0 && (slot == 0x1e || (self.root_complex_only && is_port_slot(slot)));
+        // Without root ports, what has a slot of its own could go nowhere else.
+        let last = if self.root_complex_only { END_PORT_SLOT - 1 } else { LAST_OWN_SLOT };
+        let on_root = bus == 0 && (slot == SPARE_SLOT || (FIRST_PORT_SLOT..=last).contains(&slot));
         if self.architecture == Architecture::S390x || !(on_port || on_root) {
             return Err(PlaceError::NoSuchPlace(text.to_owned()));
         }
@@ -40,6 +47,20 @@ impl PciPlan {
             return Err(PlaceError::Taken(address.to_string()));
         }
         Ok(address)
+    }
+
+    /// Whether a reserved address can be reached, now that all of them are known.
+    pub fn check(&self, address: Address) -> Result<(), PlaceError> {
+        match address {
+            Address::Pci { bus: 0, slot, function } if function > 0 => {
+                let first = self.reserved.contains(&Address::root(slot));
+                if first { Ok(()) } else { Err(PlaceError::NoFirstFunction(address.to_string())) }
+            }
+            Address::Pci { bus, .. } if bus > self.most_ports() => {
+                Err(PlaceError::NoSuchPlace(address.to_string()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The place of a device.
@@ -65,22 +86,35 @@ impl PciPlan {
         let top = used.last().copied().unwrap_or(0);
         let (total, free) = if memory > LARGE_MEMORY { (16, 6) } else { (8, 3) };
         let ports = top.max(total).max(used.len() as u32 + free);
-        PciLayout { ports: ports.min(MAX_PORTS), fixed: self.reserved.clone(), expanders: Vec::new() }
+        PciLayout { ports: ports.min(self.most_ports()), fixed: self.reserved.clone(), expanders: Vec::new() }
+    }
+
+    /// How many root ports fit beside what the user put on the root complex.
+    fn most_ports(&self) -> u32 {
+        let slots = u32::try_from(port_slots(&self.reserved).count()).unwrap_or_default();
+        (slots * 8).min(MAX_PORTS)
     }
 
     fn pci_address(&self, role: Role) -> Result<Address, PlaceError> {
-        if let Some(address) = root_address(role) {
-            return if self.taken.contains_key(&address) { Err(PlaceError::Full) } else { Ok(address) };
-        }
-        if self.root_complex_only {
-            return self.root_slot(role).ok_or(PlaceError::Full);
+        let (own, most) = (root_address(role), self.most_ports());
+        let lost = |slot| is_fixed(&self.reserved, slot);
+        match own {
+            Some(Address::Pci { slot, .. }) if lost(slot) => {}
+            Some(address) if self.taken.contains_key(&address) => return Err(PlaceError::Full),
+            Some(address) => return Ok(address),
+            None if self.root_complex_only => return self.root_slot(role).ok_or(PlaceError::Full),
+            None => {}
         }
         let free = |address: &Address| !self.taken.contains_key(address) && !self.reserved.contains(address);
-        let wanted = Address::port(self.port(role).ok_or(PlaceError::Full)?);
-        if free(&wanted) {
-            return Ok(wanted);
-        }
-        (self.zones().end..=MAX_PORTS).map(Address::port).find(free).ok_or(PlaceError::Full)
+        let wanted = match own {
+            Some(_) => None,
+            None => Some(self.port(role).ok_or(PlaceError::Full)?),
+        };
+        // What lost its slot goes where disks come last, which costs few ports. Ports past all zones are nobody's place.
+        let early = own.into_iter().flat_map(|_| (1..=FIRST_PORTS).rev());
+        let others = early.chain(self.zones().end..=most).chain((1..=most).rev());
+        let ports = wanted.into_iter().chain(others).filter(|port| *port <= most);
+        ports.map(Address::port).find(free).ok_or(PlaceError::Full)
     }
 
     /// Without root ports, devices take the ports' slots in the order of their kinds.
@@ -99,12 +133,12 @@ impl PciPlan {
             Role::Filesystem(index) => first_passed + sriov + host_devices + index,
             _ => return None,
         };
-        let slots = (FIRST_PORT_SLOT..END_PORT_SLOT).map(Address::root);
-        slots.filter(|address| !self.reserved.contains(address)).nth(place as usize)
+        let slots = (FIRST_PORT_SLOT..END_PORT_SLOT).filter(|slot| !is_fixed(&self.reserved, *slot));
+        slots.map(Address::root).nth(place as usize)
     }
 
     fn zones(&self) -> Zones {
-        let base = 16 + self.counts.disks.saturating_sub(10).next_multiple_of(8);
+        let base = FIRST_PORTS + self.counts.disks.saturating_sub(10).next_multiple_of(8);
         let grown = |count: u32, step: u32| count.max(1).next_multiple_of(step);
         let cards = base + 1;
         let sriov = cards + grown(self.counts.interfaces.saturating_sub(4), 4);
@@ -143,10 +177,6 @@ struct Zones {
     host_devices: u32,
     filesystems: u32,
     end: u32,
-}
-
-fn is_port_slot(slot: u8) -> bool {
-    (FIRST_PORT_SLOT..END_PORT_SLOT).contains(&slot)
 }
 
 /// The slot of what there is once, on the root complex.

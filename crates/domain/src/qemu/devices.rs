@@ -9,7 +9,7 @@ use crate::pci::PciLayout;
 /// Root ports and the controllers that disks and others hang on.
 pub(super) fn controllers(domain: &Domain, args: &mut Args) {
     for port in 1..=domain.pci.ports {
-        let (slot, function) = PciLayout::port_slot(port);
+        let (slot, function) = domain.pci.port_slot(port);
         let addr = if function == 0 { format!("0x{slot:x}") } else { format!("0x{slot:x}.0x{function:x}") };
         let device = Object::device("pcie-root-port", format!("pci.{port}"))
             .with("bus", "pcie.0")

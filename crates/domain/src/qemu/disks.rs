@@ -43,6 +43,7 @@ fn virtio_disk(domain: &Domain, disk: &Disk, args: &mut Args) {
     let one = io_threads.first().filter(|_| io_threads.len() == 1).map(|number| names::io_thread(*number));
     let device = virtio(domain, "blk", names::disk(&disk.name))
         .at(*address)
+        .on("multifunction", domain.pci.leads_fixed_slot(*address))
         .maybe("num-queues", *queues)
         .maybe("iothread", one)
         .maybe("iothread-vq-mapping", mapping);

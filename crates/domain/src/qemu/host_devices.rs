@@ -32,7 +32,7 @@ pub(super) fn add_one(domain: &Domain, device: &HostDevice, args: &mut Args) {
         }
     };
     let object = match device.address {
-        Some(address) => object.at(address),
+        Some(address) => object.at(address).on("multifunction", domain.pci.leads_fixed_slot(address)),
         None => object,
     };
     let object = object.maybe("acpi-index", device.acpi_index);

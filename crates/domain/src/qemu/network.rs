@@ -78,6 +78,7 @@ fn card(domain: &Domain, interface: &Interface, args: &mut Args) {
     let no_rom = on_pci && (interface.boot_index.is_none() || domain.machine.virtio_iommu);
     let device = device
         .at(interface.address)
+        .on("multifunction", domain.pci.leads_fixed_slot(interface.address))
         .with("netdev", names::netdev(&interface.name))
         .with("mac", interface.mac.clone())
         .maybe("bootindex", interface.boot_index)

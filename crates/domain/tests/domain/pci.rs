@@ -74,6 +74,59 @@ fn addresses_are_read() {
     }
 }
 
+/// A plan in which the user has these addresses.
+fn plan_with(fixed: impl IntoIterator<Item = String>) -> PciPlan {
+    let mut plan = PciPlan::new(Architecture::Amd64, Counts::default(), false);
+    for address in fixed {
+        plan.reserve(&address).unwrap();
+    }
+    plan
+}
+
+#[test]
+fn the_root_complex_makes_way_for_the_user() {
+    let mut plan = plan_with(["0000:00:02.0", "0000:00:14.0"].map(str::to_owned));
+    let layout = plan.layout(1 << 30);
+    assert_eq!((layout.port_slot(1), layout.port_slot(9)), ((3, 0), (4, 0)));
+    assert!(matches!(plan.place(Role::Balloon), Ok(Address::Pci { bus: 1.., slot: 0, function: 0 })));
+    assert_eq!(plan.place(Role::Rng), Ok(Address::root(0x15)));
+
+    // All slots that there are, as one of KubeVirt's own tests has it.
+    let mut plan = plan_with((2..=0x19).map(|slot| format!("0000:00:{slot:02x}.0")));
+    let roles = [Role::Interface(0), Role::Scsi, Role::Serial, Role::Balloon, Role::Rng, Role::Usb];
+    let places: Vec<_> = roles.iter().map(|role| plan.place(*role).unwrap()).collect();
+    assert_eq!(places[..3], [1, 5, 6].map(Address::port));
+    let distinct: std::collections::BTreeSet<_> = places.iter().collect();
+    assert_eq!(distinct.len(), places.len());
+    let layout = plan.layout(1 << 30);
+    assert_eq!((layout.ports, layout.port_slot(1), layout.port_slot(8)), (8, (0x1e, 0), (0x1e, 7)));
+}
+
+#[test]
+fn functions_share_a_slot_behind_the_first() {
+    let plan = plan_with((0..8).map(|function| format!("0000:00:02.{function}")));
+    let layout = plan.layout(1 << 30);
+    assert!(layout.leads_fixed_slot(Address::root(2)));
+    assert!(!layout.leads_fixed_slot(Address::root(3)));
+    let last = Address::parse("0000:00:02.7").unwrap();
+    assert_eq!((layout.leads_fixed_slot(last), plan.check(last)), (false, Ok(())));
+    let alone = plan_with(["0000:00:03.1".to_owned()]);
+    assert!(alone.check(Address::parse("0000:00:03.1").unwrap()).is_err());
+    let far = plan_with((2..0x13).map(|slot| format!("0000:00:{slot:02x}.0")));
+    assert!(far.check(Address::port(8)).is_ok() && far.check(Address::port(9)).is_err());
+}
+
+#[test]
+fn what_the_board_has_no_place_for_is_said() {
+    let mut plan = PciPlan::new(Architecture::Amd64, Counts::default(), false);
+    for wrong in
+        ["0000:04:10.0", "0000:00:00.0", "0000:00:01.0", "0000:00:1d.0", "0000:00:1f.0", "0000:ff:00.0"]
+    {
+        let error = plan.reserve(wrong).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("Invalid PCI address {wrong}")), "{error}");
+    }
+}
+
 fn counts() -> impl Strategy<Value = Counts> {
     (0..40_u32, 0..60_u32, 0..20_u32, 0..20_u32, 0..20_u32).prop_map(
         |(interfaces, disks, sriov, host_devices, filesystems)| Counts {
