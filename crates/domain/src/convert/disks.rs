@@ -168,11 +168,12 @@ impl Places<'_> {
                 if is_lun || disk.cdrom.is_some() {
                     c.unsupported(field, "a virtio disk can be neither a LUN nor a CD-ROM drive: use scsi");
                 }
-                let multi = c.spec.devices.block_multi_queue == Some(true);
+                let multi = c.spec.devices.block_multi_queue;
                 let io_threads = self.io_threads.disks.get(&disk.name).cloned().unwrap_or_default();
                 let spread = io_threads.len().min(1024) as u32;
                 let on_pci = c.architecture != Architecture::S390x;
-                let queues = (multi || on_pci || spread > 1).then(|| c.queues(1024).max(spread));
+                let usual = if multi == Some(false) { 1 } else { c.queues(1024) };
+                let queues = (multi.is_some() || on_pci || spread > 1).then(|| usual.max(spread));
                 Some(DiskBus::Virtio { address: c.place(field, role), queues, io_threads })
             }
             ApiBus::Sata => {
