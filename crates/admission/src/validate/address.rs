@@ -1,4 +1,4 @@
-//! How MAC addresses, PCI addresses and IPv4 addresses are written.
+//! How MAC addresses, PCI addresses and IP addresses are written.
 
 use std::net::IpAddr;
 
@@ -22,11 +22,21 @@ pub(crate) fn is_pci(text: &str) -> bool {
 
 /// Whether the text is an IPv4 address, be it written as one that is mapped into IPv6.
 pub(crate) fn is_ipv4(text: &str) -> bool {
-    match text.parse() {
-        Ok(IpAddr::V4(_)) => true,
-        Ok(IpAddr::V6(address)) => address.to_ipv4_mapped().is_some(),
-        Err(_) => false,
+    match ip(text) {
+        Some(IpAddr::V4(_)) => true,
+        Some(IpAddr::V6(address)) => address.to_ipv4_mapped().is_some(),
+        None => false,
     }
+}
+
+/// Reads an IP address. Zeros before the numbers of IPv4 do not count: `010` is ten, as Kubernetes has it.
+pub(crate) fn ip(text: &str) -> Option<IpAddr> {
+    let number = |part: &str| match part.trim_start_matches('0') {
+        "" if !part.is_empty() => "0".to_owned(),
+        rest => rest.to_owned(),
+    };
+    let plain = || text.split('.').map(number).collect::<Vec<_>>().join(".");
+    text.parse().ok().or_else(|| plain().parse().ok().map(IpAddr::V4))
 }
 
 fn is_hex_groups(text: &str, separator: char, groups: usize, digits: usize) -> bool {
@@ -43,7 +53,7 @@ fn is_hex(text: &str, digits: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_ipv4, is_mac, is_pci};
+    use super::{ip, is_ipv4, is_mac, is_pci};
 
     #[test]
     fn a_mac_address_has_six_bytes_and_one_kind_of_separator() {
@@ -90,12 +100,29 @@ mod tests {
 
     #[test]
     fn an_ipv4_address_may_be_mapped_into_ipv6() {
-        for good in ["192.0.2.1", "::ffff:192.0.2.1"] {
+        for good in ["192.0.2.1", "192.0.02.1", "::ffff:192.0.2.1"] {
             assert!(is_ipv4(good), "{good}");
         }
-        for bad in ["2001:db8::1", "192.0.2", "192.0.2.256", "192.0.02.1", "time.example", "", "::192.0.2.1"]
-        {
+        for bad in ["2001:db8::1", "192.0.2", "192.0.2.256", "time.example", "", "::192.0.2.1"] {
             assert!(!is_ipv4(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn zeros_before_numbers_do_not_count() {
+        let cases = [
+            ("127.0.0.1", Some("127.0.0.1")),
+            ("0127.0.0.3", Some("127.0.0.3")),
+            ("10.010.000.00", Some("10.10.0.0")),
+            ("fd00::a", Some("fd00::a")),
+            ("10.10.10", None),
+            ("10..10.10", None),
+            ("10.0400.0.1", None),
+            ("10.0x1.0.1", None),
+            ("", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(ip(text).map(|address| address.to_string()).as_deref(), expected, "{text:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! One module per kind with `fn check(cx, new, old) -> Problems`; what several kinds share, the specification
 //! of an instance above all, is in `vmi_spec`.
 
-mod address;
+pub(crate) mod address;
 pub mod backup;
 pub mod clone;
 pub mod data_volume_template;

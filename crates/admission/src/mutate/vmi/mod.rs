@@ -1,5 +1,6 @@
 //! What an instance leaves open: the defaults of its specification, its first status and its marks.
 
+pub mod addresses;
 pub mod architecture;
 pub mod clock;
 pub mod cpu;
@@ -77,6 +78,7 @@ pub fn default_instance(
 /// Fills in what the specification of an instance needs before it can be judged: architecture, machine, CPU and
 /// memory, eviction, network and disks.
 pub fn default_instance_spec(config: &ClusterConfig, spec: &mut VirtualMachineInstanceSpec) -> Problems {
+    addresses::set(spec);
     architecture::set(config, spec);
     machine::set(config, spec);
     resources::set(config, spec);

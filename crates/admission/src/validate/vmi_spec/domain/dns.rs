@@ -1,10 +1,9 @@
 //! The DNS settings of the pod, which follow the rules of Kubernetes.
 
-use std::net::IpAddr;
-
 use k8s_openapi::api::core::v1::PodDNSConfig;
 use kubevirt_api::vmi::VirtualMachineInstanceSpec;
 
+use crate::validate::address;
 use crate::validate::names::{DNS_SUBDOMAIN, is_dns_subdomain};
 use crate::{Path, Problems};
 
@@ -40,7 +39,7 @@ fn check_config(config: &PodDNSConfig, policy: &str, problems: &mut Problems) {
         let message = format!("{} name servers are more than {MOST_NAME_SERVERS}", servers.len());
         problems.invalid(&at_servers, message);
     }
-    for server in servers.iter().filter(|server| server.parse::<IpAddr>().is_err()) {
+    for server in servers.iter().filter(|server| address::ip(server).is_none()) {
         problems.invalid(&at_servers, format!("{server:?} is not an IP address"));
     }
 
@@ -95,7 +94,7 @@ mod tests {
                 ("servers", servers(&["1.2.3.4", "fd00::1"]), &[]),
                 ("four servers", servers(&["1.1.1.1", "1.1.1.2", "1.1.1.3", "1.1.1.4"]), &["nameservers"]),
                 ("no address", servers(&["dns.example.com"]), &["nameservers"]),
-                ("leading zero", servers(&["1.2.3.04"]), &["nameservers"]),
+                ("leading zero", servers(&["1.2.3.04"]), &[]),
                 ("searches", searches(&["a.example", "b.example"]), &[]),
                 ("seven searches", searches(&["a", "b", "c", "d", "e", "f", "g"]), &["searchDomains"]),
                 ("long searches", searches(&[&long, &long]), &["searchDomains"]),

@@ -72,7 +72,7 @@ mod tests {
             ("two that are wrong", options(&[-1, 300]), vec!["spec", "spec"]),
             ("twice", options(&[240, 240]), vec!["spec"]),
             ("three times", options(&[240, 240, 240]), vec!["spec"]),
-            ("servers", json!({ "ntpServers": ["192.0.2.1", "192.0.2.2"] }), vec![]),
+            ("servers", json!({ "ntpServers": ["192.0.2.1", "0192.0.2.2"] }), vec![]),
             ("a name", json!({ "ntpServers": ["time.example"] }), vec![first.as_str()]),
             ("IPv6", json!({ "ntpServers": ["192.0.2.1", "2001:db8::1"] }), vec![second.as_str()]),
         ];
