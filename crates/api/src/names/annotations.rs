@@ -111,6 +111,10 @@ pub const DEPRECATED_NON_ROOT: &str = "kubevirt.io/nonroot";
 pub const NETWORK_INFO: &str = "kubevirt.io/network-info";
 /// On a launcher pod: memory counted on top of the guest's.
 pub const MEMORY_OVERHEAD_BYTES: &str = "kubevirt.io/memory-overhead-bytes";
+/// Name of the VMI that a pod with plugged volumes is for.
+pub const OWNER_VMI_NAME: &str = "kubevirt.io/owner-vmi-name";
+/// UID of that VMI.
+pub const OWNER_VMI_UID: &str = "kubevirt.io/owner-vmi-uid";
 /// On a pod that only lives to have volumes provisioned.
 pub const EPHEMERAL_PROVISIONING: &str = "kubevirt.io/ephemeral-provisioning";
 /// On a machine: whether its data volumes are made before it starts.

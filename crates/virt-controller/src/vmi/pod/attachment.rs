@@ -1,5 +1,7 @@
 //! The pod that holds volumes on the node of a running machine, so that they can be plugged into it.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::Resource;
 use k8s_openapi::api::core::v1::{
     Affinity, Container, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm,
@@ -9,7 +11,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kubevirt_api::kubevirt::configuration::SupportContainerType;
 use kubevirt_api::names::external::kubernetes;
-use kubevirt_api::names::{labels, values};
+use kubevirt_api::names::{annotations, labels, values};
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_api::vmi::status::VolumePhase;
 use kubevirt_api::vmi::volumes::{UtilityVolume, Volume as VmiVolume};
@@ -74,6 +76,7 @@ pub fn attachment(
             name: Some(name),
             namespace: launcher.metadata.namespace.clone(),
             labels: Some([(labels::APP.to_owned(), values::app::HOTPLUG_DISK.to_owned())].into()),
+            annotations: Some(whose(vmi)),
             owner_references: Some(vec![owner(launcher)]),
             ..ObjectMeta::default()
         },
@@ -95,6 +98,14 @@ pub fn attachment(
 
 fn reference(name: &str) -> k8s_openapi::api::core::v1::LocalObjectReference {
     k8s_openapi::api::core::v1::LocalObjectReference { name: name.to_owned() }
+}
+
+/// The VMI that the volumes are for: the pod's owner is only its launcher.
+fn whose(vmi: &VirtualMachineInstance) -> BTreeMap<String, String> {
+    let metadata = &vmi.metadata;
+    [(annotations::OWNER_VMI_NAME, &metadata.name), (annotations::OWNER_VMI_UID, &metadata.uid)]
+        .map(|(name, value)| (name.to_owned(), value.clone().unwrap_or_default()))
+        .into()
 }
 
 fn owner(launcher: &Pod) -> OwnerReference {

@@ -51,6 +51,8 @@ fn made(vmi: &VirtualMachineInstance) -> Result<Pod, NoPod> {
 #[test]
 fn it_holds_what_is_not_there_yet() {
     let pod = serde_json::to_value(made(&vmi(Some("none"))).unwrap()).unwrap();
+    let whose = json!({ "kubevirt.io/owner-vmi-name": "a", "kubevirt.io/owner-vmi-uid": "u" });
+    assert_eq!(pod["metadata"]["annotations"], whose);
     let container = &pod["spec"]["containers"][0];
     let names = |list: &Value, field: &str| -> Vec<String> {
         list.as_array().unwrap().iter().map(|item| item[field].as_str().unwrap().to_owned()).collect()
