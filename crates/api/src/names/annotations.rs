@@ -115,6 +115,8 @@ pub const MEMORY_OVERHEAD_BYTES: &str = "kubevirt.io/memory-overhead-bytes";
 pub const OWNER_VMI_NAME: &str = "kubevirt.io/owner-vmi-name";
 /// UID of that VMI.
 pub const OWNER_VMI_UID: &str = "kubevirt.io/owner-vmi-uid";
+/// The images of a VMI's disks are taken by the names that they have, and no container tells their digests.
+pub const SKIP_DIGEST_RESOLUTION: &str = "kubevirt.io/image-volume-skip-digest-resolution";
 /// On a pod that only lives to have volumes provisioned.
 pub const EPHEMERAL_PROVISIONING: &str = "kubevirt.io/ephemeral-provisioning";
 /// On a machine: whether its data volumes are made before it starts.

@@ -31,7 +31,8 @@ pub(super) fn of(vmi: &VirtualMachineInstance, around: &Surroundings<'_>) -> Sid
     let disks = images::of(vmi, around);
     if around.image_volumes {
         // Only a container tells which image it runs; a machine that moves must get the very same.
-        all.before.extend(disks.iter().filter(|disk| !disk.is_pinned()).map(|disk| named(disk, vmi, around)));
+        all.before
+            .extend(disks.iter().filter(|disk| disk.needs_digest()).map(|disk| named(disk, vmi, around)));
     } else if !disks.is_empty() {
         all.before.push(binary(vmi, around));
         all.before.extend(disks.iter().map(|disk| pull(disk, vmi, around)));

@@ -5,6 +5,7 @@ mod cases;
 mod costs;
 mod flags;
 mod golden;
+mod images;
 mod lines;
 mod reference;
 mod shares;

@@ -1,6 +1,7 @@
 //! Container images with disks and kernels in them.
 
 use k8s_openapi::api::core::v1::{ImageVolumeSource, Volume};
+use kubevirt_api::names::annotations;
 use kubevirt_api::vmi::VirtualMachineInstance;
 use kubevirt_domain::Layout;
 
@@ -27,12 +28,14 @@ pub(in super::super) struct Image<'a> {
     pub reference: &'a str,
     /// When it is pulled.
     pub pull_policy: Option<&'a str>,
+    /// The user wants it by its name, such as an artifact that no container can be made of.
+    pub by_name: bool,
 }
 
 impl Image<'_> {
-    /// Whether the image can never be another.
-    pub(in super::super) fn is_pinned(&self) -> bool {
-        self.reference.contains("@sha256:")
+    /// Whether a container has to tell which image the name stands for.
+    pub(in super::super) fn needs_digest(&self) -> bool {
+        !self.by_name && !self.reference.contains("@sha256:")
     }
 
     /// Name of its container.
@@ -53,6 +56,7 @@ pub(in super::super) fn of<'a>(
 ) -> Vec<Image<'a>> {
     let reference =
         |volume: &str, own: &'a str| around.images.get(volume).map_or(own, |pinned| pinned.as_str());
+    let by_name = instance::annotation(vmi, annotations::SKIP_DIGEST_RESOLUTION) == Some("true");
     let disks = instance::volumes(vmi).enumerate().filter_map(|(index, volume)| {
         let disk = volume.container_disk.as_ref()?;
         Some(Image {
@@ -60,6 +64,7 @@ pub(in super::super) fn of<'a>(
             index: Some(index),
             reference: reference(&volume.name, &disk.image),
             pull_policy: policy(disk.image_pull_policy.as_ref()),
+            by_name,
         })
     });
     let kernel = instance::kernel_container(vmi).map(|kernel| Image {
@@ -67,6 +72,7 @@ pub(in super::super) fn of<'a>(
         index: None,
         reference: reference(KERNEL, &kernel.image),
         pull_policy: policy(kernel.image_pull_policy.as_ref()),
+        by_name,
     });
     disks.chain(kernel).collect()
 }
@@ -95,7 +101,7 @@ pub(super) fn add(
             image.index.map_or_else(|| layout.kernel_image.clone(), |index| layout.image_volume(index));
         all.mounts.push(read_only(image.volume, &path));
     }
-    if images.iter().any(|image| !image.is_pinned()) {
+    if images.iter().any(Image::needs_digest) {
         let policy = around.config.configuration().image_pull_policy.as_deref();
         all.volumes.push(volume(LAUNCHER_VOLUME, around.launcher_image, policy));
     }
