@@ -71,7 +71,7 @@ impl Launcher {
         let running = self.running()?;
         let wanted = self.describe(vmi, options, Purpose::Hotplug).await?;
         let plan = changes(&running.domain(), &wanted);
-        let mut outcome = files::prepare_disks(&wanted).await;
+        let mut outcome = files::prepare_disks(&running.domain(), &wanted).await;
         for change in plan.list.iter().filter(|change| change.scope() == scope) {
             // One guest that holds on to one disk does not keep others from coming.
             if let Err(error) = make(&running, change).await {

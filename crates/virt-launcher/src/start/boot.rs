@@ -35,7 +35,7 @@ impl Launcher {
         domain: Domain,
         way: Way,
     ) -> Result<Arc<Running>, CommandError> {
-        files::prepare(&domain).await?;
+        files::prepare(&domain, way).await?;
         let companions = companions::start(&domain, way).await?;
         files::await_sockets(&domain).await?;
         let arguments = match way {

@@ -9,9 +9,10 @@ use std::time::Duration;
 use kubevirt_domain::Domain;
 use kubevirt_domain::domain::disk::Disk;
 use kubevirt_domain::needs::{Need, needs};
-use tokio::process::Command;
 use tokio::time::{Instant, sleep};
 
+use super::Way;
+use super::tracker::{Use, track};
 use crate::error::CommandError;
 
 /// How long another container of the pod may take to listen on its socket.
@@ -21,13 +22,17 @@ const LISTENERS: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Makes what a domain needs, and says what is missing. Images were made ready with the volumes.
-pub(super) async fn prepare(domain: &Domain) -> Result<(), CommandError> {
+pub(super) async fn prepare(domain: &Domain, way: Way) -> Result<(), CommandError> {
+    let disks = match way {
+        Way::Fresh => Use::Free,
+        Way::Incoming => Use::Taken,
+    };
     for need in needs(domain) {
         match need {
             Need::Folder(path) => folder(Path::new(&path))?,
             Need::File(file) => write(Path::new(&file.path), file.content.as_bytes())?,
             Need::Copy { from, to } => copy_once(Path::new(&from), Path::new(&to))?,
-            Need::Tracker { path, data, .. } => track(Path::new(&path), data.path()).await?,
+            Need::Tracker { path, data, .. } => track(Path::new(&path), data.path(), disks).await?,
             Need::Readable(path) => readable(Path::new(&path))?,
             Need::Device(path) => device(Path::new(&path))?,
             Need::Image { .. } | Need::Overlay { .. } | Need::Socket(_) => {}
@@ -90,10 +95,12 @@ fn copy_once(from: &Path, to: &Path) -> Result<(), CommandError> {
 }
 
 /// Makes what disks need that come while the machine runs.
-pub(crate) async fn prepare_disks(domain: &Domain) -> Result<(), CommandError> {
-    for need in needs(domain) {
-        if let Need::Tracker { path, data, .. } = need {
-            track(Path::new(&path), data.path()).await?;
+pub(crate) async fn prepare_disks(running: &Domain, wanted: &Domain) -> Result<(), CommandError> {
+    for need in needs(wanted) {
+        if let Need::Tracker { disk, path, data } = need {
+            let has_it = running.disks.iter().any(|known| known.name == disk);
+            let disk = if has_it { Use::Taken } else { Use::Free };
+            track(Path::new(&path), data.path(), disk).await?;
         }
     }
     Ok(())
@@ -105,63 +112,5 @@ pub(crate) fn forget_disk(disk: &Disk) {
         && let Err(error) = fs::remove_file(image.location.path())
     {
         tracing::warn!(%error, disk = disk.name, "what tracked its changes is left behind");
-    }
-}
-
-/// Makes the image that tracks which blocks of another changed. Rare enough to leave to QEMU's own tool. That empties
-/// the file that it is given for the data, so it is given another; QEMU itself is told of the right one.
-async fn track(path: &Path, data: &str) -> Result<(), CommandError> {
-    if path.exists() {
-        return Ok(());
-    }
-    let failed = format!("cannot make {}", path.display());
-    let size = fs::File::open(data).and_then(|mut file| io::Seek::seek(&mut file, io::SeekFrom::End(0)));
-    let size = size.map_err(CommandError::io(format!("cannot read {data}")))?;
-    let (partial, stand_in) = (path.with_extension("partial"), path.with_extension("data"));
-    let options = format!("data_file={},data_file_raw=on,preallocation=metadata", stand_in.display());
-    let mut command = Command::new("qemu-img");
-    command.args(["create", "-q", "-f", "qcow2", "-o", &options]).arg(&partial).arg(size.to_string());
-    let done = command.output().await;
-    // It holds nothing, and is not there if nothing was made.
-    let _ = fs::remove_file(&stand_in);
-    let done = done.map_err(CommandError::io(failed.as_str()))?;
-    if !done.status.success() {
-        let words = String::from_utf8_lossy(&done.stderr).trim().to_owned();
-        return Err(CommandError::io(failed)(io::Error::other(words)));
-    }
-    fs::rename(&partial, path).map_err(CommandError::io(failed))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_disk_whose_changes_are_tracked_keeps_what_is_on_it() {
-        let folder = std::env::temp_dir().join(format!("kubevirt-track-{}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
-        let (data, tracker) = (folder.join("disk.img"), folder.join("root.qcow2"));
-        let mut bytes = vec![0; 4 << 20];
-        bytes[..512].fill(7);
-        bytes[3 << 20..].fill(9);
-        fs::write(&data, &bytes).unwrap();
-        let names = |folder: &Path| fs::read_dir(folder).unwrap().count();
-        for _ in 0..2 {
-            track(&tracker, data.to_str().unwrap()).await.unwrap();
-            assert!(fs::read(&data).unwrap() == bytes);
-            assert_eq!(names(&folder), 2);
-        }
-        let image = format!(
-            "driver=qcow2,file.driver=file,file.filename={},data-file.driver=file,data-file.filename={}",
-            tracker.display(),
-            data.display()
-        );
-        let seen = std::process::Command::new("qemu-io")
-            .args(["-r", "--image-opts", &image, "-c", "read -P 7 0 512", "-c", "read -P 9 3M 1M"])
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&seen.stdout).into_owned();
-        assert!(seen.status.success() && !said.contains("failed"), "{said}");
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

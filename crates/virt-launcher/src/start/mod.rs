@@ -6,6 +6,7 @@ mod facts;
 pub(crate) mod files;
 mod network;
 pub(crate) mod pins;
+mod tracker;
 
 pub(crate) use boot::Way;
 
