@@ -45,7 +45,7 @@ impl Launcher {
         })?;
         match &options.cmd {
             Some(BackupCommand::Start) => self.begin_backup(&options).await,
-            Some(BackupCommand::Abort) => self.end_backup(&options),
+            Some(BackupCommand::Abort) => self.end_backup(&options).await,
             Some(BackupCommand::Export) => Err(CommandError::Unsupported(
                 "the data of a pull backup cannot be sent to an export server yet: read it from the socket \
                  backup-nbd-sock, or use mode Push"
@@ -86,7 +86,9 @@ impl Launcher {
     }
 
     /// Ends the backup that runs: a pull backup is over then, any other has failed.
-    fn end_backup(&self, options: &BackupOptions) -> Result<(), CommandError> {
+    async fn end_backup(&self, options: &BackupOptions) -> Result<(), CommandError> {
+        // One that is only about to begin could not hear it.
+        let _one = self.guest.backing_up.lock().await;
         let latest = self.board.report().status.backup;
         match wish(latest.as_ref(), &plan::job(options)) {
             Wish::Runs => {

@@ -106,7 +106,7 @@ impl Launcher {
 
     fn tell_backup(&self, failure: Option<JobError>) {
         let reason = failure.map(|failure| match failure {
-            JobError::Cancelled { .. } => "the backup was aborted".to_owned(),
+            JobError::Cancelled { .. } => "backup aborted".to_owned(),
             other => other.to_string(),
         });
         tracing::info!(?reason, "the backup is over");

@@ -70,10 +70,10 @@ impl Bench {
         let made =
             Command::new("qemu-img").args(["create", "-q", "-f", "qcow2"]).arg(&image).arg("4M").status();
         assert!(made.unwrap().success());
-        let blocks = [
-            json!({ "driver": "file", "node-name": "v-root-file", "filename": image }).to_string(),
-            json!({ "driver": "qcow2", "node-name": "v-root", "file": "v-root-file" }).to_string(),
-        ];
+        // It can be made slow.
+        let file = json!({ "driver": "file", "filename": image });
+        let file = json!({ "driver": "throttle", "throttle-group": "brake", "file": file });
+        let blocks = json!({ "driver": "qcow2", "node-name": "v-root", "file": file }).to_string();
         let arguments = [
             "-machine",
             "q35",
@@ -86,10 +86,10 @@ impl Bench {
             "none",
             "-device",
             "virtio-balloon-pci,id=balloon0",
+            "-object",
+            "throttle-group,id=brake",
             "-blockdev",
-            &blocks[0],
-            "-blockdev",
-            &blocks[1],
+            &blocks,
             "-device",
             "virtio-blk-pci,drive=v-root,id=disk-root",
         ];
