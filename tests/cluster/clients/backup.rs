@@ -1,7 +1,10 @@
-//! Backups of a guest that runs: whole, then what changed, and once more after a restart.
+//! Backups of a guest that runs: whole, then what changed, read or written, aborted, and once more after a restart.
 //!
 //! The controller of backups is still to come, so the test does its part: it plugs the claim, asks for the backup and
 //! says on the instance which backup it wants to hear of.
+
+mod abort;
+mod pull;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,6 +36,10 @@ const LABEL: &str = "kubevirt-rs-backups";
 const CLASS: &str = "kubevirt-rs-states";
 /// The claim that backups are written to, and the volume that it is plugged in as.
 const TARGET: &str = "backups";
+/// Where launchers find what is plugged in as a volume.
+const PLUGGED_IN: &str = "/var/run/kubevirt/hotplug-disks";
+/// When all backups begin: their names tell them apart.
+const START: &str = "2026-01-02T03:04:05Z";
 /// A claim that is plugged in as a disk.
 const PLUGGED: &str = "plugged";
 /// What is backed up, as the guest sees it.
@@ -103,8 +110,8 @@ fn write(shell: &Guest<'_>, word: &str, place: u64) -> Result<()> {
 /// What is asked of a backup.
 fn options(name: &str, command: &str) -> Value {
     json!({
-        "backupName": name, "cmd": command, "mode": "Push", "backupStartTime": "2026-01-02T03:04:05Z",
-        "targetPath": format!("/var/run/kubevirt/hotplug-disks/{TARGET}"),
+        "backupName": name, "cmd": command, "mode": "Push", "backupStartTime": START,
+        "targetPath": format!("{PLUGGED_IN}/{TARGET}"),
     })
 }
 
@@ -114,6 +121,30 @@ async fn ask(test: &Test, subresource: &str, body: Value) -> Result<()> {
 
 fn of(subresource: &str) -> String {
     format!("virtualmachineinstances/vm/{subresource}")
+}
+
+/// Asks for a backup, and to be told of it.
+async fn begin(test: &Test, wish: &Value) -> Result<()> {
+    ask(test, "backup", wish.clone()).await?;
+    let told = json!({"backupName": wish["backupName"], "startTimestamp": wish["backupStartTime"]});
+    patch_as_controller(test, json!({"status": {"changedBlockTracking": {"backupStatus": told}}})).await
+}
+
+/// Waits for the end of a backup, and forgets it: the next one is not taken for it.
+async fn end(test: &Test) -> Result<BackupStatus> {
+    let over =
+        |vmi: &VirtualMachineInstance| backup_status(vmi).is_some_and(|told| told.completed == Some(true));
+    let vmi = test.wait_within(PATIENCE, &instances(test), "vm", "is backed up", over).await?;
+    let told = backup_status(&vmi).context("no backup")?;
+    ensure!(told.end_timestamp.is_some(), "{told:?}");
+    ensure!(told.quiesce_status.as_deref() == Some("Succeeded"), "{told:?}");
+    patch_as_controller(test, json!({"status": {"changedBlockTracking": {"backupStatus": null}}})).await?;
+    Ok(told.clone())
+}
+
+/// All that KubeVirt's controller says to end a backup.
+fn abort_of(name: &str) -> Value {
+    json!({"backupName": name, "cmd": "Abort", "backupStartTime": START})
 }
 
 /// Takes a backup of these volumes, whole or of what changed since a checkpoint. Returns the checkpoint and the words of
@@ -127,24 +158,15 @@ async fn take(
 ) -> Result<(String, Vec<Vec<String>>)> {
     let mut wish = options(name, "Start");
     wish["incremental"] = json!(since);
-    ask(test, "backup", wish.clone()).await?;
-    let told = json!({"backupName": name, "startTimestamp": wish["backupStartTime"]});
-    let told = json!({"status": {"changedBlockTracking": {"backupStatus": told}}});
-    patch_as_controller(test, told).await?;
-    let over =
-        |vmi: &VirtualMachineInstance| backup_status(vmi).is_some_and(|told| told.completed == Some(true));
-    let vmi = test.wait_within(PATIENCE, &instances(test), "vm", "is backed up", over).await?;
-    let told = backup_status(&vmi).context("no backup")?;
-    ensure!(told.failed != Some(true) && told.end_timestamp.is_some(), "{told:?}");
-    ensure!(told.quiesce_status.as_deref() == Some("Succeeded"), "{told:?}");
+    begin(test, &wish).await?;
+    let told = end(test).await?;
+    ensure!(told.failed != Some(true) && told.backup_msg.is_none(), "{told:?}");
     let told_of: Vec<_> = told.volumes.iter().flatten().map(|volume| volume.volume_name.as_str()).collect();
     ensure!(told_of == volumes, "{told:?}");
     let checkpoint = told.checkpoint_name.clone().context("no checkpoint")?;
     let folder = folder.join("vm").join(&checkpoint);
     let of_volume = |volume: &&str| words(&folder.join(format!("{name}-{volume}.qcow2")));
     let words = volumes.iter().map(of_volume).collect::<Result<_>>()?;
-    // The next one is not taken for this one.
-    patch_as_controller(test, json!({"status": {"changedBlockTracking": {"backupStatus": null}}})).await?;
     Ok((checkpoint, words))
 }
 
@@ -153,9 +175,14 @@ fn words(image: &Path) -> Result<Vec<String>> {
     let raw: PathBuf = image.with_extension("raw");
     let read = Command::new("qemu-img").args(["convert", "-O", "raw"]).args([image, &raw]).output()?;
     ensure!(read.status.success(), "{}: {}", image.display(), String::from_utf8_lossy(&read.stderr));
-    let word = |place: u64| Ok(storage::read(&raw, place, WORD)?.trim_end_matches('\0').to_owned());
+    words_of_raw(&raw)
+}
+
+/// The same of an image that holds the bytes as they are, which goes.
+fn words_of_raw(raw: &Path) -> Result<Vec<String>> {
+    let word = |place: u64| Ok(storage::read(raw, place, WORD)?.trim_end_matches('\0').to_owned());
     let words = PLACES.into_iter().map(word).collect();
-    fs::remove_file(&raw)?;
+    fs::remove_file(raw)?;
     words
 }
 
@@ -179,20 +206,55 @@ async fn what_cannot_be_is_told(test: &Test, latest: &str) -> Result<()> {
 
 /// A disk that is plugged in is tracked and backed up too, and nothing is remembered of it once it is pulled.
 async fn a_plugged_disk_is_in_it(test: &Test, folder: &Path) -> Result<()> {
-    storage::claim_folder(test, PLUGGED, "added").await?;
+    let device = storage::claim_device(test, PLUGGED, "added").await?;
     let tracker = storage::folder(test, "state")?.join(format!("cbt/{PLUGGED}.qcow2"));
     let volume = format!("--volume-name={PLUGGED}");
     Client::Ours.run(test, &["addvolume", "vm", &volume, "--bus=virtio"])?;
     let ready = |vmi: &VirtualMachineInstance| phase_of(vmi, PLUGGED) == Some(VolumePhase::Ready);
     test.wait_within(PATIENCE, &instances(test), "vm", "has its disk", ready).await?;
     let (_, found) = take(test, folder, "both", None, &["data", PLUGGED]).await?;
-    ensure!(found == [["begin", "first", "second", ""], ["added", "", "", ""]], "{found:?}");
+    ensure!(found == [["later", "first", "second", ""], ["added", "", "", ""]], "{found:?}");
     ensure!(tracker.exists(), "{}", tracker.display());
+    abort::ends_it(test, folder, &device).await.context("abort")?;
     Client::Ours.run(test, &["removevolume", "vm", &volume])?;
     let gone = |vmi: &VirtualMachineInstance| phase_of(vmi, PLUGGED).is_none();
     test.wait_within(PATIENCE, &instances(test), "vm", "has no disk any more", gone).await?;
     ensure!(!tracker.exists(), "{} is left", tracker.display());
-    storage::release(test, &[PLUGGED])
+    Ok(())
+}
+
+/// One guest, and all that can be asked of its backups.
+async fn is_backed_up(test: &Test) -> Result<()> {
+    storage::offer_folder(test, CLASS, "state", &["meta", "cbt"]).await?;
+    storage::claim_folder(test, "data", "begin").await?;
+    let folder = storage::claim_empty_folder(test, TARGET, 64 << 20).await?;
+    let _leave = may_boot().await?;
+    is_made(test).await?;
+    let shell = is_ready(test).await?;
+
+    write(&shell, "first", PLACES[1])?;
+    let (one, found) = take(test, &folder, "one", None, &["data"]).await.context("whole")?;
+    ensure!(found == [["begin", "first", "", ""]], "{found:?}");
+    write(&shell, "second", PLACES[2])?;
+    let (two, found) = take(test, &folder, "two", Some(&one), &["data"]).await.context("what changed")?;
+    ensure!(found == [["", "", "second", ""]], "{found:?}");
+    what_cannot_be_is_told(test, "two").await.context("refusals")?;
+    let three = pull::is_read(test, &folder, &shell, &two).await.context("pull")?;
+    let (four, found) = take(test, &folder, "four", Some(&three), &["data"]).await.context("since a pull")?;
+    ensure!(found == [["later", "", "", ""]], "{found:?}");
+    a_plugged_disk_is_in_it(test, &folder).await.context("a plugged disk")?;
+
+    // The next run of the machine goes on from where the last one was.
+    let before = instances(test).get("vm").await?.uid().context("no UID")?;
+    Client::Ours.run(test, &["restart", "vm"])?;
+    wait_for_successor(test, "vm", &before).await?;
+    let shell = is_ready(test).await.context("after a restart")?;
+    ask(test, "redefine-checkpoint", json!({"name": four})).await?;
+    write(&shell, "third", PLACES[3])?;
+    let (_, found) =
+        take(test, &folder, "five", Some(&four), &["data"]).await.context("since the restart")?;
+    ensure!(found == [["", "", "", "third"]], "{found:?}");
+    Ok(())
 }
 
 #[tokio::test]
@@ -204,44 +266,19 @@ async fn a_guest_is_backed_up_whole_and_then_what_changed() -> Result<()> {
                 gates::open(test)?;
             }
             let selector = json!({"virtualMachineLabelSelector": {"matchLabels": {LABEL: "true"}}});
-            gates::configure(
-                test,
-                &json!({"changedBlockTrackingLabelSelectors": selector, "vmStateStorageClass": CLASS}),
-            )?;
-            storage::offer_folder(test, CLASS, "state", &["meta", "cbt"]).await?;
-            storage::claim_folder(test, "data", "begin").await?;
-            let folder = storage::claim_empty_folder(test, TARGET, 64 << 20).await?;
-            let _leave = may_boot().await?;
-            is_made(test).await?;
-            let shell = is_ready(test).await?;
-
-            write(&shell, "first", PLACES[1])?;
-            let (one, found) = take(test, &folder, "one", None, &["data"]).await.context("whole")?;
-            ensure!(found == [["begin", "first", "", ""]], "{found:?}");
-            write(&shell, "second", PLACES[2])?;
-            let (two, found) =
-                take(test, &folder, "two", Some(&one), &["data"]).await.context("what changed")?;
-            ensure!(found == [["", "", "second", ""]], "{found:?}");
-            what_cannot_be_is_told(test, "two").await.context("refusals")?;
-            a_plugged_disk_is_in_it(test, &folder).await.context("a plugged disk")?;
-
-            // The next run of the machine goes on from where the last one was.
-            let before = instances(test).get("vm").await?.uid().context("no UID")?;
-            Client::Ours.run(test, &["restart", "vm"])?;
-            wait_for_successor(test, "vm", &before).await?;
-            let shell = is_ready(test).await.context("after a restart")?;
-            ask(test, "redefine-checkpoint", json!({"name": two})).await?;
-            write(&shell, "third", PLACES[3])?;
-            let (_, found) =
-                take(test, &folder, "three", Some(&two), &["data"]).await.context("since the restart")?;
-            ensure!(found == [["", "", "", "third"]], "{found:?}");
-
-            gates::configure(
-                test,
-                &json!({"changedBlockTrackingLabelSelectors": null, "vmStateStorageClass": null}),
-            )?;
-            test.cluster().kubectl(&["delete", "storageclass", CLASS])?;
-            storage::release(test, &["state", "data", TARGET])
+            let tracked =
+                json!({"changedBlockTrackingLabelSelectors": selector, "vmStateStorageClass": CLASS});
+            gates::configure(test, &tracked)?;
+            let outcome = is_backed_up(test).await;
+            // However it went: others use the cluster too.
+            let untracked = json!({"changedBlockTrackingLabelSelectors": null, "vmStateStorageClass": null});
+            let cleaned = gates::configure(test, &untracked)
+                .and_then(|()| {
+                    let class = ["delete", "storageclass", CLASS, "--ignore-not-found"];
+                    test.cluster().kubectl(&class).map(drop)
+                })
+                .and_then(|()| storage::release(test, &["state", "data", TARGET, PLUGGED]));
+            outcome.and(cleaned)
         })
         .await
 }

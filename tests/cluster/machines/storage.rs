@@ -104,6 +104,14 @@ pub struct Device {
     path: String,
 }
 
+impl Device {
+    /// The numbers by which the kernel knows it.
+    pub fn numbers(&self) -> Result<String> {
+        let name = self.path.trim_start_matches("/dev/");
+        Ok(fs::read_to_string(format!("/sys/class/block/{name}/dev"))?.trim().to_owned())
+    }
+}
+
 impl Drop for Device {
     fn drop(&mut self) {
         // In use, it goes as soon as it is not.
@@ -144,7 +152,13 @@ async fn claim(test: &Test, name: &str, mode: &str, size: u64, source: Value) ->
 pub fn release(test: &Test, names: &[&str]) -> Result<()> {
     for name in names {
         let volume = format!("{}-{name}", test.namespace());
-        test.cluster().kubectl(&["delete", "persistentvolume", &volume, "--wait=false"])?;
+        test.cluster().kubectl(&[
+            "delete",
+            "persistentvolume",
+            &volume,
+            "--wait=false",
+            "--ignore-not-found",
+        ])?;
     }
     Ok(())
 }
