@@ -86,7 +86,7 @@ fn what_admission_refuses_is_told() {
     let output = render("refused.yaml", &[]);
     assert_eq!(output.status.code(), Some(1));
     let words = String::from_utf8(output.stderr).unwrap();
-    assert!(words.contains("spec.template.spec.domain.devices.disks[0].name"), "{words}");
+    assert!(words.contains("spec.template.spec.domain.devices.disks[0].Name 'nowhere' not found"), "{words}");
     assert!(output.stdout.is_empty());
 }
 
