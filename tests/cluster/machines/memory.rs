@@ -11,7 +11,6 @@ use kubevirt_api::vmi::status::VmiPhase;
 use serde_json::{Value, json};
 use test_kit::{KUBEVIRT, Test};
 
-use super::groups::in_group;
 use super::guest::{
     Guest, PATIENCE, instances, launcher, machines, may_boot, phase, wait_for_event, wait_for_phase,
     wait_for_successor,
@@ -90,10 +89,23 @@ fn peak(test: &Test, pod: &Pod) -> Result<(u64, u64)> {
     // What the kernel can take back, such as copies of files, does not count.
     let files =
         "cat memory.max_usage_in_bytes memory.limit_in_bytes 2>/dev/null || cat memory.peak memory.max";
-    let said = in_group(test, pod, "memory.stat", files)?;
+    let said = in_memory_group(test, pod, files)?;
     let numbers: Vec<u64> = said.lines().filter_map(|line| line.parse().ok()).collect();
     let [peak, limit] = numbers[..] else { anyhow::bail!("memory of {}: {said:?}", pod.name_any()) };
     Ok((peak >> 20, limit >> 20))
+}
+
+/// What a script says on the pod's node, in the folder of the control group that bounds the machine's memory.
+fn in_memory_group(test: &Test, pod: &Pod, script: &str) -> Result<String> {
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).context("a pod without node")?;
+    let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_deref());
+    let compute = statuses.unwrap_or_default().iter().find(|it| it.name == "compute");
+    let id = compute.and_then(|it| it.container_id.as_deref()?.split_once("://")).context("no container")?.1;
+    // Either version of control groups, or both: in one of the folders memory is counted.
+    let folders = format!("find /sys/fs/cgroup -type d -name '*{id}*'");
+    let folder = format!("for it in $({folders}); do [ -e $it/memory.stat ] && echo $it; done | head -n 1");
+    let script = format!("cd $({folder}) && {{ {script}; }}");
+    test.run_on(&node, &script)
 }
 
 #[tokio::test]
@@ -157,7 +169,7 @@ async fn a_machine_that_outgrows_its_pod_fails_with_that_reason_and_runs_again()
             // does not choose it; and it takes so little that the machine's end is enough.
             let greed = "echo $$ >cgroup.procs; { head -c 160M /dev/zero; sleep 30; } | tail -c 160M | wc -c";
             // What becomes of the help itself does not matter.
-            let _ = in_group(test, &launcher(test, &vmi).await?, "memory.stat", greed);
+            let _ = in_memory_group(test, &launcher(test, &vmi).await?, greed);
             wait_for_event(test, "vm", "the pod reached its memory limit").await?;
             wait_for_successor(test, "vm", &first).await?;
             traces.vanish(test).await?;

@@ -7,7 +7,6 @@ mod downward_metrics;
 mod ends;
 mod events;
 pub mod gates;
-pub mod groups;
 pub mod guest;
 mod hotplug;
 pub mod key;

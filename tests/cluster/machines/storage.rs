@@ -104,14 +104,6 @@ pub struct Device {
     path: String,
 }
 
-impl Device {
-    /// The numbers by which the kernel knows it.
-    pub fn numbers(&self) -> Result<String> {
-        let name = self.path.trim_start_matches("/dev/");
-        Ok(fs::read_to_string(format!("/sys/class/block/{name}/dev"))?.trim().to_owned())
-    }
-}
-
 impl Drop for Device {
     fn drop(&mut self) {
         // In use, it goes as soon as it is not.

@@ -36,7 +36,7 @@ async fn qemu_img(test: &Test, arguments: &[&str]) -> Result<String> {
 /// Begins one of what changed since a checkpoint, reads it while the guest writes, and ends it; the checkpoint that it
 /// leaves is told.
 pub async fn is_read(test: &Test, folder: &Path, shell: &Guest<'_>, since: &str) -> Result<String> {
-    write(shell, "late", PLACES[0])?;
+    write(shell, "early", PLACES[0])?;
     let mut wish = options("pulled", "Start");
     (wish["mode"], wish["incremental"]) = (json!("Pull"), json!(since));
     begin(test, &wish).await?;
@@ -54,7 +54,7 @@ pub async fn is_read(test: &Test, folder: &Path, shell: &Guest<'_>, since: &str)
     let file = format!("{PLUGGED_IN}/{TARGET}/pulled.raw");
     qemu_img(test, &["convert", "-O", "raw", &export, &file]).await?;
     let found = words_of_raw(&folder.join("pulled.raw"))?;
-    ensure!(found == ["late", "first", "second", ""], "{found:?}");
+    ensure!(found == ["early", "first", "second", ""], "{found:?}");
     let changed = changed(test, &checkpoint).await?;
     ensure!(changed == [(0, 64 << 10)], "{changed:?}");
     refused(test, (Method::PUT, &of("backup"), options("other", "Start")), 500, "another backup").await?;
