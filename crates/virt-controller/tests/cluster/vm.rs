@@ -210,7 +210,9 @@ async fn an_instance_can_outlive_its_machine_and_be_adopted_by_another() -> Resu
 
         let new = test.apply(&manifest(json!({"runStrategy": "Always"}))).await?;
         shows(test, "Running").await?;
-        let adopted = test.api::<VirtualMachineInstance>().get("web").await?;
+        // What is told of the machine is written before its instance is.
+        let is_owned = |vmi: &VirtualMachineInstance| !vmi.owner_references().is_empty();
+        let adopted = test.wait(&test.api(), "web", "has an owner", is_owned).await?;
         assert_eq!(adopted.uid(), vmi.uid());
         assert_eq!(Some(&adopted.owner_references()[0].uid), new.metadata.uid.as_ref());
         Ok(())
